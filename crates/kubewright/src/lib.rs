@@ -1,0 +1,18 @@
+//! kubewright: write, test and run Kubernetes operators.
+//!
+//! Read the modules in the order in which data flows:
+//!
+//! ```text
+//!  API server ──list/watch──▶ Reflector ──deltas──▶ DeltaFifo ──pop──▶ Indexer (the cache)
+//!      ▲                                                                   │ notify
+//!      │ writes                                                            ▼
+//!   your code ◀──item── WorkQueue ◀──key── event handler ◀──────────── SharedInformer
+//! ```
+//!
+//! One direction, no way back but through the API server.
+
+mod key;
+
+pub use k8s_openapi;
+pub use key::{KeyError, ObjectKey};
+pub use kube;
