@@ -11,8 +11,13 @@
 //!
 //! One direction, no way back but through the API server.
 
+mod backoff;
+pub mod cache;
 mod key;
+mod random;
 
+pub use backoff::Backoff;
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
+pub use random::Random;

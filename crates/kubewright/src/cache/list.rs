@@ -1,0 +1,76 @@
+//! One page of a list, object by object while it arrives.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use kube::{Resource, client::Body};
+use serde::de::DeserializeOwned;
+
+use super::{
+    fault::Fault,
+    object::Lazy,
+    request::{Failure, ListWatchError, Target},
+    wire::{
+        codec::Codec,
+        split::{ListMeta, ListSplitter},
+    },
+};
+use crate::ObjectKey;
+
+/// A page on its way. Objects come in the pieces in which the body does, so no page is ever whole in memory.
+pub(crate) struct ListPage<K> {
+    target: Target,
+    codec: Arc<Codec<K>>,
+    body: Body,
+    splitter: Option<ListSplitter>,
+    scratch: Vec<u8>,
+    meta: ListMeta,
+}
+
+impl<K: Resource + DeserializeOwned> ListPage<K> {
+    pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
+        Self {
+            target,
+            codec,
+            body,
+            splitter: Some(ListSplitter::new()),
+            scratch: Vec::new(),
+            meta: ListMeta::default(),
+        }
+    }
+
+    /// The next objects of the page; None when it has ended as a page should.
+    ///
+    /// Objects that `known` holds in the same version come back as that very handle.
+    pub(crate) async fn next(
+        &mut self,
+        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
+    ) -> Result<Option<Vec<Lazy<K>>>, ListWatchError> {
+        let Some(splitter) = &mut self.splitter else { return Ok(None) };
+        let Some(frame) = self.body.frame().await else {
+            let splitter = self.splitter.take().unwrap_or_else(ListSplitter::new);
+            self.meta = splitter.finish().map_err(|error| self.target.split_failed("list", &error))?;
+            return Ok(None);
+        };
+        let frame = frame.map_err(|error| self.target.failed("list", Failure::Transport(Arc::new(error))))?;
+        let mut objects = Vec::new();
+        if let Some(data) = frame.data_ref() {
+            let (codec, scratch) = (&self.codec, &mut self.scratch);
+            splitter
+                .feed(data, |text, spans| match codec.admit(text, &spans, scratch, known) {
+                    Ok(object) => objects.push(object),
+                    Err(unusable) => {
+                        let (key, reason) = (unusable.key, unusable.reason);
+                        codec.faults().report(&Fault::Unusable { key, reason });
+                    }
+                })
+                .map_err(|error| self.target.split_failed("list", &error))?;
+        }
+        Ok(Some(objects))
+    }
+
+    /// What the page said of itself, once it has ended.
+    pub(crate) fn into_meta(self) -> ListMeta {
+        self.meta
+    }
+}

@@ -1,0 +1,60 @@
+//! Caches that follow the API server: informers and the boxes they are made of.
+//!
+//! ```text
+//!  ListWatch ──▶ Reflector ──deltas──▶ DeltaFifo ──pop──▶ Store with indexes ──events──▶ handlers
+//! ```
+//!
+//! **Which one do I want?**
+//! - [`InformerFactory`]: several kinds in one program. Start here.
+//! - [`SharedInformer`]: one kind, any number of handlers and indexes.
+//! - [`Informer`], [`Controller`]: one kind, one handler on the same task; for those who want the parts.
+//! - [`Reflector`] with a [`Store`] or a [`DeltaFifo`]: a mirror, with a loop of your own behind it.
+//! - [`ListWatch`]: one list, one watch; what happens when they end is your business.
+//!
+//! What is in a cache is a [`Lazy`] object: its metadata is at hand, the rest is decoded when it is read. Objects are
+//! kept [packed](Form::Packed) unless [decoded](Form::Decoded) ones are asked for, and without `managedFields` unless
+//! [they are wanted](ListWatch::keep_managed_fields).
+//!
+//! **Pitfalls**
+//! - A cache is a little behind the server. After a write, read with [`SharedInformer::get_at_least`].
+//! - A handle to an object does not change with the cache; get it again for the present state.
+//! - Handlers must be quick or hand their work to a [work queue](crate::queue). A slow one gets merged events.
+//! - What cannot be decoded stays in the cache; reading it gives an error and reports a [`Fault`] once.
+
+mod buffer;
+mod controller;
+mod delta_fifo;
+mod event;
+mod factory;
+mod fault;
+mod index;
+mod list;
+mod list_watch;
+mod lister;
+mod object;
+mod processor;
+mod reflector;
+mod reflector_store;
+mod request;
+mod shared_informer;
+mod store;
+mod thread_safe_store;
+mod watch;
+mod wire;
+
+pub use controller::{Controller, Informer};
+pub use delta_fifo::{Delta, DeltaFifo, Deltas};
+pub use event::Event;
+pub use factory::{FactoryError, InformerFactory};
+pub use fault::Fault;
+pub use index::{IndexError, IndexFn, IndexValues, IntoIndexValues, NAMESPACE_INDEX};
+pub use list_watch::{Failure, ListWatch, ListWatchError, WatchEvent, WatchStream};
+pub use lister::{Lister, NamespaceLister};
+pub use object::{DecodeError, Lazy, Owner};
+pub use processor::{Registration, Subscription};
+pub use reflector::{Position, Reflector};
+pub use reflector_store::{ReflectorStore, Replacement};
+pub use shared_informer::{ReadError, Running, SharedInformer};
+pub use store::{Indexer, KeyFn, Store};
+pub use thread_safe_store::{StoreError, ThreadSafeStore};
+pub use wire::codec::Form;

@@ -1,0 +1,308 @@
+//! The metadata that is at hand without decoding an object: one small block of bytes per object.
+
+use std::{borrow::Cow, fmt};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, de};
+
+/// An owner as the metadata block has it, borrowed from the cached object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// Group and version of the owner, as written in the reference.
+    pub api_version: &'a str,
+    /// Kind of the owner.
+    pub kind: &'a str,
+    /// Name of the owner; it lives in the namespace of its dependent, or in none.
+    pub name: &'a str,
+    /// Identity of the owner: a later object under the same name has another.
+    pub uid: &'a str,
+    /// Whether this owner is the managing controller. At most one owner is.
+    pub controller: bool,
+}
+
+/// Identity, version, labels and owners, packed: every text is preceded by its length in two bytes.
+///
+/// This is what predicates, selectors and most indexes look at, so it must not cost a decode; and there is one
+/// per cached object, so it must not cost a map either.
+#[derive(Clone)]
+pub(crate) struct Meta {
+    block: Box<[u8]>,
+    generation: i64,
+    labels: u16,
+    owners: u16,
+    deleting: bool,
+}
+
+/// Metadata as it stands in the JSON text, borrowed from it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MetaView<'a> {
+    #[serde(borrow, default)]
+    pub(crate) name: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) namespace: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(crate) uid: Text<'a>,
+    #[serde(borrow, default)]
+    pub(crate) resource_version: Text<'a>,
+    #[serde(default)]
+    generation: Option<i64>,
+    #[serde(default)]
+    deletion_timestamp: Option<de::IgnoredAny>,
+    #[serde(borrow, default)]
+    labels: Option<Pairs<'a>>,
+    #[serde(borrow, default)]
+    owner_references: Option<Vec<OwnerView<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnerView<'a> {
+    #[serde(borrow, default)]
+    api_version: Text<'a>,
+    #[serde(borrow, default)]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    uid: Text<'a>,
+    #[serde(default)]
+    controller: Option<bool>,
+}
+
+/// Why an object's metadata cannot be packed.
+#[derive(Debug, thiserror::Error)]
+#[error("metadata holds a text, or a number of labels or owners, above 65535")]
+pub(crate) struct TooLong;
+
+impl Meta {
+    pub(crate) fn from_view(view: &MetaView<'_>) -> Result<Self, TooLong> {
+        let labels = view.labels.as_ref().map_or(&[][..], |pairs| &pairs.0);
+        let owners = view.owner_references.as_deref().unwrap_or_default();
+        let mut block = Builder(Vec::with_capacity(256));
+        block.text(&view.uid.0)?;
+        block.text(&view.resource_version.0)?;
+        for (key, value) in labels {
+            block.text(&key.0)?;
+            block.text(&value.0)?;
+        }
+        for owner in owners {
+            block.owner(
+                &owner.api_version.0,
+                &owner.kind.0,
+                &owner.name.0,
+                &owner.uid.0,
+                owner.controller,
+            )?;
+        }
+        block.finish(labels.len(), owners.len(), view.generation, view.deletion_timestamp.is_some())
+    }
+
+    pub(crate) fn from_object(meta: &ObjectMeta) -> Result<Self, TooLong> {
+        let owners = meta.owner_references.as_deref().unwrap_or_default();
+        let mut block = Builder(Vec::with_capacity(256));
+        block.text(meta.uid.as_deref().unwrap_or_default())?;
+        block.text(meta.resource_version.as_deref().unwrap_or_default())?;
+        for (key, value) in meta.labels.iter().flatten() {
+            block.text(key)?;
+            block.text(value)?;
+        }
+        for owner in owners {
+            block.owner(&owner.api_version, &owner.kind, &owner.name, &owner.uid, owner.controller)?;
+        }
+        let labels = meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len);
+        block.finish(labels, owners.len(), meta.generation, meta.deletion_timestamp.is_some())
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        self.texts().next().unwrap_or_default()
+    }
+
+    pub(crate) fn resource_version(&self) -> &str {
+        self.texts().nth(1).unwrap_or_default()
+    }
+
+    pub(crate) fn generation(&self) -> Option<i64> {
+        (self.generation >= 0).then_some(self.generation)
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.deleting
+    }
+
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut texts = self.texts();
+        texts.nth(1);
+        (0..self.labels).filter_map(move |_| Some((texts.next()?, texts.next()?)))
+    }
+
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
+        let mut texts = self.texts();
+        texts.nth(1 + 2 * usize::from(self.labels));
+        (0..self.owners).filter_map(move |_| {
+            Some(Owner {
+                api_version: texts.next()?,
+                kind: texts.next()?,
+                name: texts.next()?,
+                uid: texts.next()?,
+                controller: texts.next()? == CONTROLLER,
+            })
+        })
+    }
+
+    pub(crate) fn heap_size(&self) -> usize {
+        self.block.len()
+    }
+
+    fn texts(&self) -> Texts<'_> {
+        Texts(&self.block)
+    }
+}
+
+const CONTROLLER: &str = "c";
+
+struct Builder(Vec<u8>);
+
+impl Builder {
+    fn text(&mut self, text: &str) -> Result<(), TooLong> {
+        let length = u16::try_from(text.len()).map_err(|_| TooLong)?;
+        self.0.extend_from_slice(&length.to_le_bytes());
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn owner(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+        uid: &str,
+        controller: Option<bool>,
+    ) -> Result<(), TooLong> {
+        let controller = if controller == Some(true) { CONTROLLER } else { "" };
+        [api_version, kind, name, uid, controller].into_iter().try_for_each(|text| self.text(text))
+    }
+
+    fn finish(
+        self,
+        labels: usize,
+        owners: usize,
+        generation: Option<i64>,
+        deleting: bool,
+    ) -> Result<Meta, TooLong> {
+        Ok(Meta {
+            block: self.0.into_boxed_slice(),
+            generation: generation.unwrap_or(-1),
+            labels: u16::try_from(labels).map_err(|_| TooLong)?,
+            owners: u16::try_from(owners).map_err(|_| TooLong)?,
+            deleting,
+        })
+    }
+}
+
+struct Texts<'a>(&'a [u8]);
+
+impl<'a> Iterator for Texts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let (length, rest) = self.0.split_first_chunk::<2>()?;
+        let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+}
+
+/// A JSON string, borrowed unless it holds escapes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+/// A JSON object of strings in the order in which it is written.
+#[derive(Debug)]
+struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs<'de>, A::Error> {
+                let mut pairs = Vec::with_capacity(8);
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JSON: &str = r#"{"name":"web","namespace":"shop","uid":"u-1","resourceVersion":"42","generation":3,
+        "labels":{"app":"web","q":"a\"b"},"annotations":{"x":"y"},"deletionTimestamp":"2026-01-01T00:00:00Z",
+        "ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-1","uid":"o-1","controller":true},
+        {"apiVersion":"v1","kind":"Node","name":"n","uid":"o-2"}]}"#;
+
+    fn check(meta: &Meta) {
+        assert_eq!((meta.uid(), meta.resource_version(), meta.generation()), ("u-1", "42", Some(3)));
+        assert!(meta.is_deleting());
+        assert_eq!(meta.labels().collect::<Vec<_>>(), [("app", "web"), ("q", "a\"b")]);
+        let owners: Vec<_> = meta.owners().map(|owner| (owner.kind, owner.uid, owner.controller)).collect();
+        assert_eq!(owners, [("ReplicaSet", "o-1", true), ("Node", "o-2", false)]);
+    }
+
+    #[test]
+    fn metadata_from_text_and_from_an_object_are_the_same() {
+        check(&Meta::from_view(&serde_json::from_str(JSON).unwrap()).unwrap());
+        check(&Meta::from_object(&serde_json::from_str(JSON).unwrap()).unwrap());
+    }
+
+    #[test]
+    fn absent_parts_are_empty() {
+        let meta = Meta::from_view(&serde_json::from_str(r#"{"name":"x","labels":null}"#).unwrap()).unwrap();
+        assert_eq!((meta.uid(), meta.resource_version(), meta.generation()), ("", "", None));
+        assert_eq!((meta.labels().count(), meta.owners().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_label_that_is_no_text_is_refused() {
+        assert!(serde_json::from_str::<MetaView<'_>>(r#"{"name":"x","labels":{"a":1}}"#).is_err());
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_refused() {
+        let long = format!(r#"{{"name":"x","labels":{{"a":"{}"}}}}"#, "b".repeat(70_000));
+        assert!(Meta::from_view(&serde_json::from_str(&long).unwrap()).is_err());
+    }
+}

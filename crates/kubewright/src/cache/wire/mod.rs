@@ -1,0 +1,8 @@
+//! From the bytes of a response to cached objects: splitting, cutting, packing.
+
+pub(crate) mod codec;
+pub(crate) mod hot;
+pub(crate) mod meta;
+pub(crate) mod pack;
+pub(crate) mod scan;
+pub(crate) mod split;

@@ -1,0 +1,356 @@
+//! Finding the end of a JSON object and the few parts of it that a cache needs, without building anything.
+//!
+//! The scanner does not validate: it balances brackets and skips strings. What it cuts out is parsed by serde
+//! afterwards, so a malformed object is still reported, by the part of the code that can name it.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// Where the interesting parts of one object lie, as offsets from its opening brace.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Spans {
+    /// The text inside the quotes of the top-level `apiVersion`.
+    pub(crate) api_version: Option<Range<usize>>,
+    /// The text inside the quotes of the top-level `kind`.
+    pub(crate) kind: Option<Range<usize>>,
+    /// The text inside the quotes of the top-level `type`, which watch events have.
+    pub(crate) event_type: Option<Range<usize>>,
+    /// The value of the top-level `object`, which watch events have.
+    pub(crate) object: Option<Range<usize>>,
+    /// The value of the top-level `metadata`, braces included.
+    pub(crate) metadata: Option<Range<usize>>,
+    /// What to cut out of `metadata` so that `managedFields` is gone and the rest is still JSON.
+    pub(crate) managed_fields: Option<Range<usize>>,
+}
+
+/// What a call of [`Scanner::advance`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The object goes on after the bytes seen so far.
+    Incomplete,
+    /// The object ends before this offset.
+    Complete(usize),
+    /// The array of the top-level `items` begins after this offset (only when asked for).
+    Items(usize),
+    /// A closing bracket without an opening one, or a first byte that opens no object.
+    Unbalanced,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    Other,
+    ApiVersion,
+    Kind,
+    Type,
+    Object,
+    Metadata,
+    ManagedFields,
+    Items,
+}
+
+/// A scan of one object over a buffer that may still grow.
+///
+/// Call [`advance`](Self::advance) with all bytes of the object so far; after `Incomplete`, call it again with the
+/// same bytes and more. Nothing is looked at twice.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    at: usize,
+    depth: u32,
+    /// Where the current string began (after its quote), when inside one.
+    string: Option<usize>,
+    /// The member of the outermost object, or of `metadata`, whose value is being read.
+    member: [Member; 2],
+    /// Whether the next string on this level is a value rather than a key.
+    value: [bool; 2],
+    value_start: usize,
+    key_start: usize,
+    last_comma: Option<usize>,
+    stop_at_items: bool,
+    spans: Spans,
+}
+
+impl Scanner {
+    pub(crate) fn new() -> Self {
+        Self {
+            at: 0,
+            depth: 0,
+            string: None,
+            member: [Member::Other; 2],
+            value: [false; 2],
+            value_start: 0,
+            key_start: 0,
+            last_comma: None,
+            stop_at_items: false,
+            spans: Spans::default(),
+        }
+    }
+
+    /// A scan that stops where the elements of the top-level `items` begin.
+    pub(crate) fn until_items() -> Self {
+        Self { stop_at_items: true, ..Self::new() }
+    }
+
+    pub(crate) fn into_spans(self) -> Spans {
+        self.spans
+    }
+
+    pub(crate) fn advance(&mut self, bytes: &[u8]) -> Progress {
+        while self.at < bytes.len() {
+            if let Some(start) = self.string {
+                match memchr2(b'"', b'\\', &bytes[self.at..]) {
+                    None => {
+                        self.at = bytes.len();
+                        return Progress::Incomplete;
+                    }
+                    Some(skip) => {
+                        let found = self.at + skip;
+                        if bytes[found] == b'\\' {
+                            if found + 1 >= bytes.len() {
+                                self.at = found;
+                                return Progress::Incomplete;
+                            }
+                            self.at = found + 2;
+                        } else {
+                            self.at = found + 1;
+                            self.string = None;
+                            self.end_string(bytes, start..found);
+                        }
+                    }
+                }
+                continue;
+            }
+            let byte = bytes[self.at];
+            self.at += 1;
+            match byte {
+                b'"' => self.string = Some(self.at),
+                b'{' | b'[' => {
+                    if self.depth == 0 && byte == b'[' {
+                        return Progress::Unbalanced;
+                    }
+                    if self.depth == 1 && self.value[0] {
+                        self.value_start = self.at - 1;
+                        if self.stop_at_items && self.member[0] == Member::Items && byte == b'[' {
+                            return Progress::Items(self.at);
+                        }
+                        if self.member[0] == Member::Metadata {
+                            self.value[1] = false;
+                            self.member[1] = Member::Other;
+                            self.last_comma = None;
+                        }
+                    }
+                    self.depth += 1;
+                }
+                b'}' | b']' => match self.depth {
+                    0 => return Progress::Unbalanced,
+                    1 => return Progress::Complete(self.at),
+                    2 => {
+                        self.end_nested_member();
+                        self.depth = 1;
+                        self.end_nested();
+                    }
+                    _ => self.depth -= 1,
+                },
+                b',' => match self.depth {
+                    1 => {
+                        self.value[0] = false;
+                        self.member[0] = Member::Other;
+                    }
+                    2 if self.member[0] == Member::Metadata => {
+                        if self.member[1] == Member::ManagedFields {
+                            self.spans.managed_fields = Some(self.key_start..self.at);
+                        }
+                        self.last_comma = Some(self.at - 1);
+                        self.value[1] = false;
+                        self.member[1] = Member::Other;
+                    }
+                    _ => {}
+                },
+                b':' => match self.depth {
+                    1 => self.value[0] = true,
+                    2 => self.value[1] = true,
+                    _ => {}
+                },
+                b' ' | b'\t' | b'\r' | b'\n' => {}
+                _ if self.depth == 0 => return Progress::Unbalanced,
+                _ => {}
+            }
+        }
+        Progress::Incomplete
+    }
+
+    fn end_string(&mut self, bytes: &[u8], text: Range<usize>) {
+        match self.depth {
+            1 if !self.value[0] => {
+                self.member[0] = match &bytes[text] {
+                    b"metadata" => Member::Metadata,
+                    b"kind" => Member::Kind,
+                    b"apiVersion" => Member::ApiVersion,
+                    b"object" => Member::Object,
+                    b"type" => Member::Type,
+                    b"items" => Member::Items,
+                    _ => Member::Other,
+                };
+            }
+            1 => match self.member[0] {
+                Member::Kind => self.spans.kind = Some(text),
+                Member::ApiVersion => self.spans.api_version = Some(text),
+                Member::Type => self.spans.event_type = Some(text),
+                _ => {}
+            },
+            2 if self.member[0] == Member::Metadata
+                && !self.value[1]
+                && &bytes[text.clone()] == b"managedFields" =>
+            {
+                self.member[1] = Member::ManagedFields;
+                self.key_start = text.start - 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// The object or array at depth 2 is about to close: a last member has no comma behind it.
+    fn end_nested_member(&mut self) {
+        if self.member[0] == Member::Metadata && self.member[1] == Member::ManagedFields {
+            let from = self.last_comma.unwrap_or(self.key_start);
+            self.spans.managed_fields = Some(from..self.at - 1);
+        }
+    }
+
+    fn end_nested(&mut self) {
+        let span = self.value_start..self.at;
+        match self.member[0] {
+            Member::Metadata => self.spans.metadata = Some(span),
+            Member::Object => self.spans.object = Some(span),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn scan_in_steps(text: &str, step: usize) -> (Progress, Spans) {
+        let mut scanner = Scanner::new();
+        let mut seen = 0;
+        loop {
+            seen = (seen + step).min(text.len());
+            match scanner.advance(&text.as_bytes()[..seen]) {
+                Progress::Incomplete if seen < text.len() => {}
+                progress => return (progress, scanner.into_spans()),
+            }
+        }
+    }
+
+    fn without_managed_fields(text: &str) -> String {
+        let (progress, spans) = scan_in_steps(text, text.len());
+        assert_eq!(progress, Progress::Complete(text.len()));
+        let cut = spans.managed_fields.expect("managedFields");
+        format!("{}{}", &text[..cut.start], &text[cut.end..])
+    }
+
+    #[test]
+    fn managed_fields_are_cut_wherever_they_stand() {
+        for (with, without) in [
+            (r#"{"metadata":{"managedFields":[{"a":"]}"}],"name":"x"}}"#, json!({"metadata":{"name":"x"}})),
+            (r#"{"metadata":{"name":"x", "managedFields":[]}}"#, json!({"metadata":{"name":"x"}})),
+            (r#"{"metadata":{"managedFields":null}}"#, json!({"metadata":{}})),
+            (r#"{"metadata":{"a":1,"managedFields":[{},[2]],"b":2}}"#, json!({"metadata":{"a":1,"b":2}})),
+        ] {
+            let cut = without_managed_fields(with);
+            assert_eq!(serde_json::from_str::<Value>(&cut).unwrap(), without, "{with}");
+        }
+    }
+
+    #[test]
+    fn managed_fields_elsewhere_are_left_alone() {
+        let text = r#"{"spec":{"managedFields":[1]},"metadata":{"labels":{"managedFields":"x"}},"managedFields":[]}"#;
+        let (_, spans) = scan_in_steps(text, 7);
+        assert_eq!(spans.managed_fields, None);
+        assert_eq!(&text[spans.metadata.unwrap()], r#"{"labels":{"managedFields":"x"}}"#);
+    }
+
+    #[test]
+    fn kind_inside_spec_is_not_the_kind() {
+        let text = r#"{"spec":{"kind":"Other"},"kind":"Pod","apiVersion":"v1","metadata":{}}"#;
+        let (_, spans) = scan_in_steps(text, 1);
+        assert_eq!(&text[spans.kind.unwrap()], "Pod");
+        assert_eq!(&text[spans.api_version.unwrap()], "v1");
+    }
+
+    #[test]
+    fn a_watch_line_gives_its_type_and_object() {
+        let text = r#"{"type":"ADDED","object":{"type":"Opaque","metadata":{"name":"s"}}}"#;
+        let (_, spans) = scan_in_steps(text, 3);
+        assert_eq!(&text[spans.event_type.unwrap()], "ADDED");
+        assert_eq!(&text[spans.object.unwrap()], r#"{"type":"Opaque","metadata":{"name":"s"}}"#);
+    }
+
+    #[test]
+    fn text_that_opens_no_object_is_unbalanced() {
+        for text in ["]", "}", "[{}]", "null", "x"] {
+            assert_eq!(scan_in_steps(text, 1).0, Progress::Unbalanced, "{text}");
+        }
+    }
+
+    #[test]
+    fn brackets_and_quotes_inside_strings_do_not_count() {
+        let text = r#"{"a":"}]\"{[\\","b":"\u007d"}"#;
+        for step in 1..text.len() {
+            assert_eq!(scan_in_steps(text, step).0, Progress::Complete(text.len()), "step {step}");
+        }
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-z\\\\\"{}\\[\\],: é]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            let key = prop_oneof![
+                Just("metadata".to_owned()),
+                Just("managedFields".to_owned()),
+                Just("kind".to_owned()),
+                "[a-z\"\\\\,:{}]{1,6}",
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key, inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_object_in_any_pieces_gives_the_same_spans(value in json_value(), step in 1usize..9) {
+            let object = json!({ "metadata": value, "spec": {"x": [1, {"y": "z"}]} });
+            let text = object.to_string();
+            let whole = scan_in_steps(&text, text.len());
+            prop_assert_eq!(&scan_in_steps(&text, step), &whole);
+            prop_assert_eq!(whole.0, Progress::Complete(text.len()));
+        }
+
+        #[test]
+        fn cutting_managed_fields_removes_just_that_member(value in json_value(), first: bool) {
+            let mut text = format!(r#"{{"metadata":{{"name":"n","managedFields":{value}}}}}"#);
+            if first {
+                text = format!(r#"{{"metadata":{{"managedFields":{value},"name":"n"}}}}"#);
+            }
+            let left: Value = serde_json::from_str(&without_managed_fields(&text)).unwrap();
+            prop_assert_eq!(left, json!({"metadata": {"name": "n"}}));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = Scanner::new().advance(&bytes);
+            let _ = Scanner::until_items().advance(&bytes);
+        }
+    }
+}

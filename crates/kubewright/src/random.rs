@@ -1,0 +1,70 @@
+//! Randomness that a test or a replay can decide.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+/// A source of random numbers for back-off and time-outs. Clones draw from the same source.
+///
+/// Not for secrets: it is small, fast and repeatable, nothing more.
+///
+/// ```
+/// use kubewright::Random;
+///
+/// let (a, b) = (Random::seeded(7), Random::seeded(7));
+/// assert_eq!(a.unit(), b.unit());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Random {
+    state: Arc<Mutex<u64>>,
+}
+
+impl Random {
+    /// The same numbers for the same seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self { state: Arc::new(Mutex::new(seed)) }
+    }
+
+    /// Other numbers on every start.
+    pub fn from_entropy() -> Self {
+        Self::seeded(RandomState::new().hash_one(0u8))
+    }
+
+    /// The next number: `SplitMix64`.
+    pub fn next(&self) -> u64 {
+        let mut state = self.state.lock();
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = *state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 up to, but not including, 1.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
+    pub fn unit(&self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self::from_entropy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_in_range_and_differ() {
+        let random = Random::seeded(1);
+        let numbers: Vec<f64> = (0..1000).map(|_| random.unit()).collect();
+        assert!(numbers.iter().all(|number| (0.0..1.0).contains(number)));
+        assert!(numbers.iter().any(|number| *number < 0.1) && numbers.iter().any(|number| *number > 0.9));
+    }
+}

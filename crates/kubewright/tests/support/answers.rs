@@ -1,0 +1,282 @@
+//! Requests and what is answered to them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures::channel::mpsc;
+use http::{Method, Response, StatusCode, header, request::Parts};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use serde_json::{Value, json};
+
+use super::{
+    Change, FrameResult, State, Watch, covers,
+    script::{self, Misbehaviour},
+    selects,
+};
+
+pub(super) type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
+
+type Query = BTreeMap<String, String>;
+
+pub(super) fn answer(
+    state: &mut State,
+    parts: &Parts,
+    body: &[u8],
+) -> Result<Response<Answer>, std::io::Error> {
+    let path = parts.uri.path().to_owned();
+    let query = query(parts.uri.query().unwrap_or_default());
+    state.requests.push(format!("{} {}", parts.method, parts.uri));
+    let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let metadata_only = accept.contains("as=PartialObjectMetadata");
+    if let Some(fixed) = state.objects.get("fixed").and_then(|fixed| fixed.get(&path)) {
+        return Ok(json_answer(200, &fixed["body"]));
+    }
+    if query.get("watch").is_some_and(|watch| watch == "true" || watch == "1") {
+        return watch(state, path, &query, metadata_only);
+    }
+    Ok(match (&parts.method, state.locate(&path)) {
+        (&Method::GET, Place::Object(collection, name)) => {
+            match state.objects.get(&collection).and_then(|held| held.get(&name)) {
+                Some(object) => json_answer(200, object),
+                None => refusal(404, "NotFound", None),
+            }
+        }
+        (&Method::GET, Place::Collection) => return list(state, &path, &query, metadata_only),
+        (&Method::POST, _) => {
+            let object: Value = serde_json::from_slice(body).unwrap_or_default();
+            json_answer(201, &state.put(&path, object))
+        }
+        (&Method::PUT, Place::Object(collection, _)) => {
+            let object: Value = serde_json::from_slice(body).unwrap_or_default();
+            json_answer(200, &state.put(&collection, object))
+        }
+        (&Method::DELETE, Place::Object(collection, name)) => match state.delete(&collection, &name) {
+            Some(object) => json_answer(200, &object),
+            None => refusal(404, "NotFound", None),
+        },
+        _ => refusal(405, "MethodNotAllowed", None),
+    })
+}
+
+enum Place {
+    Collection,
+    Object(String, String),
+}
+
+impl State {
+    /// A path names an object when what is before its last slash is a collection that somebody has written to.
+    fn locate(&self, path: &str) -> Place {
+        match path.rsplit_once('/') {
+            Some((collection, name)) if self.objects.contains_key(collection) => {
+                Place::Object(collection.to_owned(), name.to_owned())
+            }
+            _ => Place::Collection,
+        }
+    }
+}
+
+fn list(
+    state: &mut State,
+    path: &str,
+    query: &Query,
+    metadata_only: bool,
+) -> Result<Response<Answer>, std::io::Error> {
+    let continued = query.get("continue");
+    let planned = state.script.take(|planned| match planned {
+        Misbehaviour::RefuseNextPage { .. } => continued.is_some(),
+        Misbehaviour::RefuseList { .. } | Misbehaviour::NobodyListensForList | Misbehaviour::CutList => true,
+        _ => false,
+    });
+    match planned {
+        Some(Misbehaviour::RefuseList { code, reason, retry_after }) => {
+            return Ok(refusal(code, reason, retry_after));
+        }
+        Some(Misbehaviour::RefuseNextPage { code, reason }) => return Ok(refusal(code, reason, None)),
+        Some(Misbehaviour::NobodyListensForList) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+        _ => {}
+    }
+    let version = query.get("resourceVersion").map_or("", String::as_str);
+    if version.parse::<u64>().is_ok_and(|version| version > state.revision) {
+        return Ok(too_large());
+    }
+    let from: usize = continued.and_then(|token| token.parse().ok()).unwrap_or(0);
+    // Like the real one: a list at version 0 comes from memory, whole, whatever limit is asked for.
+    let limit = match query.get("limit").and_then(|limit| limit.parse().ok()) {
+        Some(limit) if version != "0" => limit,
+        _ => usize::MAX,
+    };
+    let selector = query.get("labelSelector").map(String::as_str);
+    let all: Vec<Value> = state
+        .under(path)
+        .map(|(_, object)| object)
+        .filter(|object| selects(selector, object))
+        .map(|object| item(&projected(object, metadata_only), metadata_only))
+        .collect();
+    let items: Vec<Value> = all.iter().skip(from).take(limit).cloned().collect();
+    let mut meta = json!({"resourceVersion": state.revision.to_string()});
+    if from.saturating_add(limit) < all.len() {
+        meta["continue"] = json!((from + limit).to_string());
+        meta["remainingItemCount"] = json!(all.len() - from - limit);
+    }
+    let text = json!({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items}).to_string();
+    if matches!(planned, Some(Misbehaviour::CutList)) {
+        return Ok(text_answer(200, text[..text.len() / 2].to_owned()));
+    }
+    Ok(text_answer(200, text))
+}
+
+/// Items of typed lists carry no kind of their own; those of metadata do.
+fn item(object: &Value, metadata_only: bool) -> Value {
+    let mut item = object.clone();
+    if let (Some(members), false) = (item.as_object_mut(), metadata_only) {
+        members.remove("kind");
+        members.remove("apiVersion");
+    }
+    item
+}
+
+pub(super) fn projected(object: &Value, metadata_only: bool) -> Value {
+    if !metadata_only {
+        return object.clone();
+    }
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+fn watch(
+    state: &mut State,
+    path: String,
+    query: &Query,
+    metadata_only: bool,
+) -> Result<Response<Answer>, std::io::Error> {
+    let streaming = query.get("sendInitialEvents").is_some_and(|value| value == "true");
+    let planned = state.script.take(|planned| match planned {
+        Misbehaviour::RefuseStream { .. } => streaming,
+        Misbehaviour::RefuseWatch { .. }
+        | Misbehaviour::NobodyListensForWatch
+        | Misbehaviour::EndWatch(_)
+        | Misbehaviour::SilentWatch => true,
+        _ => false,
+    });
+    match &planned {
+        Some(Misbehaviour::RefuseWatch { code, reason, retry_after }) => {
+            return Ok(refusal(*code, reason, *retry_after));
+        }
+        Some(Misbehaviour::RefuseStream { code, reason }) => return Ok(refusal(*code, reason, None)),
+        Some(Misbehaviour::NobodyListensForWatch) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+        _ => {}
+    }
+    if streaming && !state.supports_streaming {
+        return Ok(refusal(422, "Invalid", None));
+    }
+    let version = query.get("resourceVersion").and_then(|version| version.parse::<u64>().ok());
+    if version.is_some_and(|version| version > state.revision) {
+        return Ok(too_large());
+    }
+    let (sender, receiver) = mpsc::unbounded();
+    let opened = Watch { path, selector: query.get("labelSelector").cloned(), metadata_only, sender };
+    match planned {
+        Some(Misbehaviour::EndWatch(ending)) => ending.apply(&opened.sender),
+        Some(Misbehaviour::SilentWatch) => {
+            state.watches.push(Watch { path: "nothing".to_owned(), ..opened });
+        }
+        _ => {
+            if !streaming && version.is_some_and(|version| version < state.compacted) {
+                let gone = json!({"type": "ERROR", "object": script::status(410, "Expired", None)});
+                // The receiver is held right here.
+                let _ = opened.sender.unbounded_send(Ok(script::line(&gone)));
+            } else {
+                replay(state, &opened, version, streaming);
+                state.watches.push(opened);
+            }
+        }
+    }
+    Ok(Response::new(StreamBody::new(receiver).boxed_unsync()))
+}
+
+/// What a watch is sent before anything new happens.
+fn replay(state: &State, watch: &Watch, version: Option<u64>, streaming: bool) {
+    if streaming {
+        for (collection, held) in
+            state.objects.iter().filter(|(collection, _)| covers(&watch.path, collection))
+        {
+            for object in held.values() {
+                let collection = collection.clone();
+                let change = Change { revision: 0, collection, kind: "ADDED", object: object.clone() };
+                // The receiver is still to be handed out.
+                let _ = watch.send(&change);
+            }
+        }
+        let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {
+            "resourceVersion": state.revision.to_string(),
+            "annotations": {"k8s.io/initial-events-end": "true"},
+        }}});
+        let _ = watch.sender.unbounded_send(Ok(script::line(&bookmark)));
+        return;
+    }
+    let from = version.unwrap_or(state.revision);
+    for change in state.history.iter().filter(|change| change.revision > from) {
+        let _ = watch.send(change);
+    }
+}
+
+fn query(text: &str) -> Query {
+    text.split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(name, value)| (name.to_owned(), decoded(value)))
+        .collect()
+}
+
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = value.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        match (first, tail) {
+            (b'%', [high, low, ..]) => {
+                let digits = [*high, *low];
+                let text = std::str::from_utf8(&digits).unwrap_or("00");
+                bytes.push(u8::from_str_radix(text, 16).unwrap_or(0));
+                rest = &tail[2..];
+            }
+            (b'+', _) => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn too_large() -> Response<Answer> {
+    let mut status = script::status(504, "Timeout", Some(1));
+    status["message"] = json!("Too large resource version");
+    status["details"]["causes"] =
+        json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]);
+    json_answer(504, &status)
+}
+
+fn refusal(code: u16, reason: &str, retry_after: Option<u32>) -> Response<Answer> {
+    let mut response = json_answer(code, &script::status(code, reason, None));
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+fn json_answer(code: u16, value: &Value) -> Response<Answer> {
+    text_answer(code, value.to_string())
+}
+
+fn text_answer(code: u16, text: String) -> Response<Answer> {
+    // In small pieces, so that nothing relies on a body in one frame.
+    let frames: Vec<FrameResult> =
+        text.as_bytes().chunks(1000).map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk)))).collect();
+    let body = if frames.len() == 1 {
+        Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+    } else {
+        StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
