@@ -167,6 +167,11 @@ impl<K> Lazy<K> {
         self.owners().find(|owner| owner.controller)
     }
 
+    /// Whether the two are the very same object in memory.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entry, &other.entry)
+    }
+
     /// Whether the two are the same version of the same object.
     pub fn same_version(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entry, &other.entry)
