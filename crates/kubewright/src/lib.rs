@@ -11,6 +11,7 @@
 //!
 //! One direction, no way back but through the API server.
 
+pub mod client;
 mod key;
 
 pub use k8s_openapi;
