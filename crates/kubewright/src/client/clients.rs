@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Request;
 use kube::{Api, Client, Config, Resource, client::Body, core::NamespaceResourceScope};
+use tower::BoxError;
 
 use super::{
     ApiError,
@@ -109,18 +110,24 @@ impl Clients {
     }
 
     /// The same clients, acting as somebody else: every request carries `who`, whatever the transport
-    /// impersonates, unless it says otherwise itself. Needs a transport built by [`Transport`]: a ready-made
-    /// [`kube::Client`] has no layer that would send it. What the two discover is kept apart, because the
-    /// server may show them different things.
+    /// impersonates, unless it says otherwise itself. What the two discover is kept apart, because the server
+    /// may show them different things.
+    ///
+    /// Over a ready-made [`kube::Client`] this works unless that client impersonates somebody already: kube
+    /// adds its own headers to those of a request.
     #[must_use]
     pub fn impersonate(&self, who: Impersonation) -> Self {
         let below = self.inner.transport.client();
         let namespace = below.default_namespace().to_owned();
         let service = tower::service_fn(move |mut request: Request<Body>| {
-            // A request that says for itself whom it acts as keeps its word.
-            request.extensions_mut().get_or_insert_with(|| who.clone());
-            let below = below.clone();
-            async move { below.send(request).await }
+            let (below, who) = (below.clone(), who.clone());
+            async move {
+                // A request that says for itself whom it acts as keeps its word.
+                if request.extensions().get::<Impersonation>().is_none() {
+                    who.put_on(&mut request)?;
+                }
+                below.send(request).await.map_err(BoxError::from)
+            }
         });
         Self::new(self.inner.transport.replace_client(Client::new(service, namespace)))
     }
@@ -252,5 +259,26 @@ mod tests {
         assert_eq!(ask(&bob.impersonate(Impersonation::user("eve"))).await.unwrap(), "eve -");
         let once = bob.rest().get().path("/").impersonate(Impersonation::user("carol")).bytes();
         assert_eq!(once.await.unwrap(), "carol -");
+        let nobody = clients.impersonate(Impersonation::user("").group("system:masters"));
+        assert!(ask(&nobody).await.unwrap_err().to_string().contains("needs a user"));
+    }
+
+    #[tokio::test]
+    async fn a_ready_made_client_impersonates_too_and_does_not_act_as_itself_instead() {
+        let (log, client) = crate::client::testing::client(|_| Response::new(Body::empty()));
+        let clients = Clients::new(client);
+        clients.impersonate(Impersonation::user("bob")).rest().get().path("/").bytes().await.unwrap();
+        clients
+            .rest()
+            .get()
+            .path("/")
+            .impersonate(Impersonation::user("eve").group("dev"))
+            .bytes()
+            .await
+            .unwrap();
+        let seen = log.all();
+        assert_eq!(seen[0].headers["impersonate-user"], "bob");
+        assert_eq!(seen[1].headers["impersonate-user"], "eve");
+        assert_eq!(seen[1].headers["impersonate-group"], "dev");
     }
 }

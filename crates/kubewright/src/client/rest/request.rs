@@ -279,7 +279,7 @@ impl RestRequest {
             .map_err(|_| not_sent(&self.method, &path, "the path or query is not valid in a URL"))?;
         *request.headers_mut() = self.headers;
         if let Some(who) = self.impersonation {
-            request.extensions_mut().insert(who);
+            who.put_on(&mut request).map_err(|error| not_sent(&self.method, &path, error.to_string()))?;
         }
         Ok(request)
     }

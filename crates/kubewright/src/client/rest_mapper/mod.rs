@@ -127,35 +127,42 @@ impl RestMapper {
 
     /// The resource that serves a kind. With an empty version, in the version that the server prefers.
     pub async fn kind(&self, kind: &GroupVersionKind) -> Result<Arc<ResourceInfo>, MapperError> {
-        self.look(|served| lookup::by_kind(served, kind)).await
+        self.look(|failure| concerns(failure, &kind.group), |served| lookup::by_kind(served, kind)).await
     }
 
     /// The resource with this group, version and plural. With an empty version, in the version that the
     /// server prefers.
     pub async fn resource(&self, resource: &GroupVersionResource) -> Result<Arc<ResourceInfo>, MapperError> {
-        self.look(|served| lookup::by_resource(served, resource)).await
+        self.look(
+            |failure| concerns(failure, &resource.group),
+            |served| lookup::by_resource(served, resource),
+        )
+        .await
     }
 
     /// The resource that kubectl would take this word for: plural, singular, short name or kind, alone or
     /// followed by the group (`deployments.apps`), or by version and group (`deployments.v1.apps`). The
     /// beginning of a group will do.
     pub async fn find(&self, word: &str) -> Result<Arc<ResourceInfo>, MapperError> {
-        self.look(|served| lookup::by_word(served, word)).await
+        // Without a group, and with the beginning of one, it may be in any that could not be discovered.
+        self.look(|_| true, |served| lookup::by_word(served, word)).await
     }
 
     /// The resources of a category, such as `all`, each in its preferred version.
     pub async fn category(&self, category: &str) -> Result<Vec<Arc<ResourceInfo>>, MapperError> {
         let wanted = || MapperError::NoMatch { wanted: format!("category {category:?}"), known: Vec::new() };
-        self.look(|served| {
+        let look = |served: &ServerResources| {
             let found = lookup::by_category(served, category);
             if found.is_empty() { Err(wanted()) } else { Ok(found) }
-        })
-        .await
+        };
+        self.look(|_| true, look).await
     }
 
-    /// Looks in what is known and, after a miss, in what the server says now.
+    /// Looks in what is known and, after a miss, in what the server says now. A miss is no proof while
+    /// something that `concerns` it could not be discovered.
     async fn look<T>(
         &self,
+        concerns: impl Fn(&DiscoveryFailure) -> bool,
         look: impl Fn(&ServerResources) -> Result<T, MapperError>,
     ) -> Result<T, MapperError> {
         let round = self.discovery.round();
@@ -166,12 +173,22 @@ impl RestMapper {
             snapshot = self.discovery.newer_than(snapshot.round).await?;
             found = look(&snapshot.resources);
         }
-        match found {
-            // The one that is missing may be among those that could not be discovered.
-            Err(MapperError::NoMatch { wanted, .. }) if !snapshot.resources.failures.is_empty() => {
-                Err(MapperError::Incomplete { wanted, failures: snapshot.resources.failures.clone() })
-            }
-            other => other,
+        let Err(MapperError::NoMatch { wanted, known }) = found else { return found };
+        let failures: Vec<_> =
+            snapshot.resources.failures.iter().filter(|failure| concerns(failure)).cloned().collect();
+        if failures.is_empty() {
+            Err(MapperError::NoMatch { wanted, known })
+        } else {
+            Err(MapperError::Incomplete { wanted, failures })
         }
+    }
+}
+
+/// Whether a kind of this group may be in what could not be discovered. The metrics server being down says
+/// nothing about anybody else's kinds.
+fn concerns(failure: &DiscoveryFailure, group: &str) -> bool {
+    match failure.what.strip_prefix('/') {
+        Some(endpoint) => (endpoint == "api") == group.is_empty(),
+        None => failure.what.split_once('/').map_or("", |(failed, _)| failed) == group,
     }
 }

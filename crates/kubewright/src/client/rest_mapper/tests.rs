@@ -219,6 +219,9 @@ async fn a_miss_while_something_could_not_be_discovered_is_no_proof() {
     let text = error.to_string();
     assert!(text.contains("could not tell everything: metrics.k8s.io/v1beta1: "), "{text}");
     assert_eq!(mapper.find("deploy").await.unwrap().kind, "Deployment", "the rest works");
+    let error = mapper.kind(&GroupVersionKind::gvk("new.example.com", "v1", "Thing")).await.unwrap_err();
+    assert!(error.is_no_match(), "another group's failure has nothing to do with it: {error}");
+    assert!(!mapper.find("things").await.unwrap_err().is_no_match(), "without a group, who knows");
 }
 
 #[tokio::test]

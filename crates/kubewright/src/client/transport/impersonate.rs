@@ -120,6 +120,14 @@ impl Impersonation {
         Some(Self { user: user.unwrap_or_default(), uid, groups, extra })
     }
 
+    /// Makes a request act as this user, whatever stands below it: as headers for a client without our
+    /// layers, and as an extension, which our layer prefers to its own client's.
+    pub(crate) fn put_on(&self, request: &mut Request<Body>) -> Result<(), ImpersonationError> {
+        replace_headers(request, self.headers()?);
+        request.extensions_mut().insert(self.clone());
+        Ok(())
+    }
+
     /// The headers to send, or why there are none.
     pub(crate) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ImpersonationError> {
         if self.user.is_empty() {
@@ -145,6 +153,16 @@ impl Impersonation {
         }
         Ok(headers)
     }
+}
+
+/// Removes all impersonation from a request and puts another in its place.
+fn replace_headers(request: &mut Request<Body>, headers: Vec<(HeaderName, HeaderValue)>) {
+    let names = request.headers().keys().filter(|name| name.as_str().starts_with(PREFIX));
+    let others: Vec<HeaderName> = names.cloned().collect();
+    for name in others {
+        request.headers_mut().remove(name);
+    }
+    request.headers_mut().extend(headers);
 }
 
 /// Adds `Impersonate-*` headers: the request's own, or else the client's.
@@ -194,16 +212,10 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         if let Some(who) = request.extensions().get::<Impersonation>().cloned() {
-            let headers = match who.headers() {
-                Ok(headers) => headers,
+            match who.headers() {
+                Ok(headers) => replace_headers(&mut request, headers),
                 Err(error) => return Box::pin(async move { Err(error.into()) }),
-            };
-            let others: Vec<HeaderName> =
-                request.headers().keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
-            for name in others {
-                request.headers_mut().remove(name);
             }
-            request.headers_mut().extend(headers);
         } else if !request.headers().keys().any(|name| name.as_str().starts_with(PREFIX)) {
             request.headers_mut().extend(self.headers.iter().cloned());
         }

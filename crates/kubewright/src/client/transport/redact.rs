@@ -84,29 +84,36 @@ fn passes_through(path: &str) -> bool {
     })
 }
 
+/// Resources and subresources whose bodies are credentials, in whatever group: `secrets`,
+/// `serviceaccounts/token`, `tokenreviews`, bootstrap data of machines, and what others have named like them.
 fn is_secret_path(path: &str) -> bool {
-    let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
-    while let Some(segment) = segments.next() {
-        if matches!(segment, "secrets" | "tokenreviews" | "tokenrequests")
-            || segment.starts_with("bootstrap.")
-        {
-            return true;
-        }
-        if segment == "token" && segments.peek().is_none() {
-            return true;
-        }
+    let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+    let group = match segments.next() {
+        Some("api") => "",
+        Some("apis") => segments.next().unwrap_or_default(),
+        // Not a path of resources: any word counts.
+        _ => return path.split('/').any(names_secrets),
+    };
+    let mut rest: Vec<&str> = segments.skip(1).collect();
+    if rest.len() > 2 && rest[0] == "namespaces" {
+        rest.drain(..2);
     }
-    false
+    // Resource, name, subresource: the name is anybody's choice and says nothing.
+    let words = rest.iter().enumerate().filter(|(place, _)| *place != 1).map(|(_, word)| *word);
+    group.starts_with("bootstrap.") || words.into_iter().any(names_secrets)
+}
+
+fn names_secrets(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["secret", "token", "credential", "password"].iter().any(|part| word.contains(part))
 }
 
 fn is_secret_kind(object: &Map<String, Value>) -> bool {
-    matches!(
-        object.get("kind").and_then(Value::as_str),
-        Some("Secret" | "SecretList" | "TokenRequest" | "TokenReview" | "ExecCredential" | "Config")
-    ) || object
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .is_some_and(|version| version.starts_with("bootstrap."))
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("kind");
+    names_secrets(kind)
+        || (kind == "Config" && text("apiVersion") == "v1")
+        || text("apiVersion").starts_with("bootstrap.")
 }
 
 /// Reduces an object to what names it. An allow-list, so that a field nobody thought of is masked.
@@ -116,41 +123,38 @@ fn keep_identity(value: &mut Value) {
         return;
     };
     for (name, value) in object.iter_mut() {
-        match name.as_str() {
-            "apiVersion" | "kind" | "type" | "immutable" | "code" | "reason" if !value.is_object() => {}
-            "items" => {
-                if let Value::Array(items) = value {
-                    items.iter_mut().for_each(keep_identity);
-                } else {
-                    *value = Value::from(MASK);
-                }
+        match (name.as_str(), &mut *value) {
+            ("apiVersion" | "kind" | "type" | "immutable" | "code" | "reason", shown) if is_scalar(shown) => {
             }
-            "metadata" => {
-                if let Value::Object(metadata) = value {
-                    for (name, value) in metadata.iter_mut() {
-                        let shown = matches!(
-                            name.as_str(),
-                            "name"
-                                | "generateName"
-                                | "namespace"
-                                | "uid"
-                                | "resourceVersion"
-                                | "generation"
-                                | "creationTimestamp"
-                                | "deletionTimestamp"
-                                | "remainingItemCount"
-                        );
-                        if !shown {
-                            *value = Value::from(MASK);
-                        }
-                    }
-                } else {
-                    *value = Value::from(MASK);
-                }
+            ("items", Value::Array(items)) => items.iter_mut().for_each(keep_identity),
+            ("metadata", Value::Object(metadata)) => {
+                let hidden =
+                    metadata.iter_mut().filter(|(name, value)| !names_object(name) || !is_scalar(value));
+                hidden.for_each(|(_, value)| *value = Value::from(MASK));
             }
             _ => *value = Value::from(MASK),
         }
     }
+}
+
+/// The fields of metadata that say which object it is and nothing else.
+fn names_object(field: &str) -> bool {
+    matches!(
+        field,
+        "name"
+            | "generateName"
+            | "namespace"
+            | "uid"
+            | "resourceVersion"
+            | "generation"
+            | "creationTimestamp"
+            | "deletionTimestamp"
+            | "remainingItemCount"
+    )
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
 }
 
 /// Masks what is a credential by name, anywhere inside.
@@ -210,6 +214,7 @@ fn sounds_secret(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -332,9 +337,74 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_judged_by_resource_and_subresource_and_not_by_names() {
+        for path in [
+            "/api/v1/secrets",
+            "/api/v1/namespaces/n/secrets/x",
+            "/api/v1/namespaces/n/serviceaccounts/x/token",
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            "/apis/example.com/v1/namespaces/n/vaultcredentials/x",
+            "/apis/bootstrap.cluster.x-k8s.io/v1beta1/kubeadmconfigs",
+            "/elsewhere/secrets",
+        ] {
+            assert!(is_secret_path(path), "{path}");
+        }
+        for path in [
+            "/api/v1/namespaces/token-shop/configmaps/secret-santa",
+            "/api/v1/namespaces/secrets",
+            "/apis/apps/v1/deployments",
+            "/healthz",
+        ] {
+            assert!(!is_secret_path(path), "{path}");
+        }
+    }
+
+    #[test]
     fn ordinary_bodies_are_shown_as_they_are() {
         let map = json!({ "kind": "ConfigMap", "metadata": { "name": "x" }, "data": { "colour": "blue" } });
         let text = shown("/api/v1/namespaces/n/configmaps", &map);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), map);
+    }
+
+    /// Any JSON at all, with the secret for every string.
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(json!("hunter2")), Just(json!(null)), any::<i32>().prop_map(Value::from)];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let field = prop_oneof![
+                Just("data"),
+                Just("stringData"),
+                Just("metadata"),
+                Just("annotations"),
+                Just("name"),
+                Just("items"),
+                Just("status"),
+                Just("message"),
+                Just("type"),
+                Just("spec"),
+            ];
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map(field.prop_map(str::to_owned), inner, 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_inside_a_secret_is_shown_but_scalars_that_name_it(content in anything(), nested in any::<bool>()) {
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "annotations": content.clone() },
+                "data": content.clone(), "stringData": content.clone(), "status": content.clone(),
+            });
+            let (path, value) = if nested {
+                ("/apis/example.com/v1/things", json!({ "kind": "Thing", "deep": [{ "template": secret }] }))
+            } else {
+                ("/api/v1/namespaces/shop/secrets/db", secret)
+            };
+            let text = shown(path, &value);
+            prop_assert!(!text.contains("hunter2"), "{}", text);
+            prop_assert!(text.contains("\"db\""), "{}", text);
+        }
     }
 }
