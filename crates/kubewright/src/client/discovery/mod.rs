@@ -171,14 +171,15 @@ impl DiscoveryClient {
     /// and if that fails, all of them hear of it.
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, DiscoveryError> {
         let round = self.round();
-        if let Some(snapshot) = self.shared.memory.read().newer_than(None) {
-            return snapshot;
+        let known = || self.shared.memory.read().snapshot.clone();
+        if let Some(snapshot) = known() {
+            return Ok(snapshot);
         }
         let mut asking = self.shared.asking.lock().await;
-        if let Some(snapshot) = self.shared.memory.read().newer_than(None) {
-            return snapshot;
+        if let Some(snapshot) = known() {
+            return Ok(snapshot);
         }
-        if let Some(outcome) = self.shared.memory.read().newer_than(Some(round)) {
+        if let Some(outcome) = self.shared.memory.read().after(round) {
             return outcome;
         }
         let epoch = self.shared.memory.read().epoch;
@@ -191,7 +192,7 @@ impl DiscoveryClient {
     /// A snapshot of a later round than this one; likewise asked for once.
     pub(crate) async fn newer_than(&self, round: u64) -> Result<Snapshot, DiscoveryError> {
         let mut asking = self.shared.asking.lock().await;
-        if let Some(outcome) = self.shared.memory.read().newer_than(Some(round)) {
+        if let Some(outcome) = self.shared.memory.read().after(round) {
             return outcome;
         }
         self.ask(&mut asking).await
@@ -270,9 +271,8 @@ impl DiscoveryClient {
 }
 
 impl Memory {
-    /// What is known: any snapshot at all, or for a round, what came after it, be it an error.
-    fn newer_than(&self, round: Option<u64>) -> Option<Result<Snapshot, DiscoveryError>> {
-        let Some(round) = round else { return self.snapshot.clone().map(Ok) };
+    /// What came after a round, be it an error.
+    fn after(&self, round: u64) -> Option<Result<Snapshot, DiscoveryError>> {
         if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.round > round) {
             return Some(Ok(snapshot.clone()));
         }

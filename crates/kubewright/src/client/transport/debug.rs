@@ -243,20 +243,21 @@ fn streams(uri: &Uri) -> bool {
         || uri.path().split('/').any(|segment| segment == "watch")
 }
 
-/// Headers as text, sorted, one to a line.
-fn headers(headers: &HeaderMap) -> String {
-    let mut lines: Vec<String> =
-        headers.iter().map(|(name, value)| format!("{name}: {}", redact::header(name, value))).collect();
+/// Headers as they may be shown, sorted.
+fn header_lines(headers: &HeaderMap) -> Vec<String> {
+    let line = |(name, value)| format!("{name}: {}", redact::header(name, value));
+    let mut lines: Vec<String> = headers.iter().map(line).collect();
     lines.sort();
-    lines.join("\n")
+    lines
+}
+
+fn headers(headers: &HeaderMap) -> String {
+    header_lines(headers).join("\n")
 }
 
 fn curl(verb: &str, url: &str, headers: &HeaderMap) -> String {
-    let mut lines: Vec<String> =
-        headers.iter().map(|(name, value)| format!("{name}: {}", redact::header(name, value))).collect();
-    lines.sort();
     let mut text = format!("curl -v -X{verb}");
-    for line in lines {
+    for line in header_lines(headers) {
         let _ = write!(text, " -H {}", quote(&line));
     }
     let _ = write!(text, " {}", quote(url));
