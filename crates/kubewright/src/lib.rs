@@ -13,6 +13,7 @@
 
 mod backoff;
 pub mod cache;
+pub mod client;
 mod key;
 mod random;
 
