@@ -141,9 +141,18 @@ impl Serialize for Ordered<'_> {
                 }
                 seq.end()
             }
+            Value::String(text) if self.words == Words::Quoted && unfit_for_block(text) => {
+                DoubleQuoted(text).serialize(serializer)
+            }
             scalar => scalar.serialize(serializer),
         }
     }
+}
+
+/// Texts of several lines are written as blocks, except where blocks are fragile: Go's reader takes no tab at the
+/// beginning of one, and line breaks at the end of one change with the blank lines that somebody adds behind it.
+fn unfit_for_block(text: &str) -> bool {
+    text.contains('\n') && (text.starts_with([' ', '\t', '\n']) || text.ends_with("\n\n"))
 }
 
 /// The place of a field at the top of an object.

@@ -152,6 +152,21 @@ fn texts_and_keys_that_look_like_something_else_survive() {
     }
 }
 
+#[test]
+fn only_texts_that_every_reader_understands_become_blocks() {
+    let shown = |text: &str| {
+        let yaml = to_yaml(&json!({"apiVersion": "v1", "kind": "Foo", "t": text})).unwrap();
+        yaml.strip_prefix("apiVersion: v1\nkind: Foo\nt: ").unwrap().to_owned()
+    };
+    assert_eq!(shown("a\n\tb\n"), "|\n  a\n  \tb\n");
+    assert_eq!(shown("a\nb"), "|-\n  a\n  b\n");
+    assert_eq!(shown("\ta\nb"), "\"\\ta\\nb\"\n");
+    assert_eq!(shown(" a\nb"), "\" a\\nb\"\n");
+    assert_eq!(shown("a\n\n"), "\"a\\n\\n\"\n");
+    let long = "word ".repeat(40) + "end";
+    assert_eq!(shown(&long), format!("{long}\n"), "long lines are not folded");
+}
+
 /// Any JSON value, with many of the texts that YAML makes difficult.
 fn any_value() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
