@@ -11,6 +11,7 @@
 //!
 //! One direction, no way back but through the API server.
 
+pub mod cache;
 mod key;
 pub mod scheme;
 
