@@ -33,8 +33,8 @@ pub(super) struct NodeError(Box<Fault>);
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) message: String,
-    /// The message comes from the type's own code, which may have put the value into it.
-    pub(super) free_text: bool,
+    /// The message without any value in it, for objects that are secret as a whole.
+    pub(super) discreet: String,
     pub(super) path: String,
     pub(super) at: Option<Mark>,
 }
@@ -44,18 +44,26 @@ impl NodeError {
         *self.0
     }
 
-    fn new(message: String) -> Self {
-        Self(Box::new(Fault { message, free_text: false, path: String::new(), at: None }))
+    fn new(message: impl Into<String>, discreet: impl Into<String>) -> Self {
+        let (message, discreet) = (message.into(), discreet.into());
+        Self(Box::new(Fault { message, discreet, path: String::new(), at: None }))
+    }
+
+    /// A message of our own, which holds no value.
+    fn plain(message: &str) -> Self {
+        Self::new(message, message)
     }
 
     /// Adds the place unless a value further in has put its own.
     fn at(mut self, at: Mark, path: &Path<'_>, written: Option<&str>) -> Self {
-        if self.0.at.is_none() {
-            self.0.at = Some(at);
-            self.0.path = path.to_string();
+        let fault = &mut *self.0;
+        if fault.at.is_none() {
+            fault.at = Some(at);
+            fault.path = path.to_string();
             if let Some(written) = written {
-                let hint = format!(" (it is written {written} without quotes; a text needs quotes)");
-                self.0.message.push_str(&hint);
+                let hint = "without quotes; put it in quotes if a text is meant";
+                fault.message = format!("{} (written {written} {hint})", fault.message);
+                fault.discreet = format!("{} (written {hint})", fault.discreet);
             }
         }
         self
@@ -71,37 +79,54 @@ impl fmt::Display for NodeError {
 impl std::error::Error for NodeError {}
 
 impl de::Error for NodeError {
+    /// The type's own words, which may hold the value.
     fn custom<T: fmt::Display>(message: T) -> Self {
-        let mut error = Self::new(message.to_string());
-        error.0.free_text = true;
-        error
+        Self::new(message.to_string(), "the value does not fit")
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("invalid type: {}, expected {expected}", Quiet(found)))
+        Self::new(
+            format!("invalid type: {}, expected {expected}", Quiet(found)),
+            format!("invalid type: {}, expected {expected}", kind_of(found)),
+        )
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("invalid value: {}, expected {expected}", Quiet(found)))
+        Self::new(
+            format!("invalid value: {}, expected {expected}", Quiet(found)),
+            format!("invalid value: {}, expected {expected}", kind_of(found)),
+        )
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(format!("the required field {field} is missing"))
+        Self::plain(&format!("the required field {field} is missing"))
     }
 }
 
-/// Names what was found without quoting texts, which may be secrets.
+/// Shows numbers and booleans but no texts, which may be secrets.
 struct Quiet<'a>(Unexpected<'a>);
 
 impl fmt::Display for Quiet<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Unexpected::Str(_) => f.write_str("a string"),
-            Unexpected::Unit | Unexpected::Option => f.write_str("null"),
-            Unexpected::Map => f.write_str("an object"),
-            Unexpected::Seq => f.write_str("a list"),
-            other => other.fmt(f),
+            Unexpected::Bool(_) | Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => {
+                self.0.fmt(f)
+            }
+            other => f.write_str(kind_of(other)),
         }
+    }
+}
+
+/// What kind of value was found.
+fn kind_of(found: Unexpected<'_>) -> &'static str {
+    match found {
+        Unexpected::Bool(_) => "a boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
+        Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "a string",
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Map => "an object",
+        Unexpected::Seq => "a list",
+        _ => "another kind of value",
     }
 }
 
@@ -238,7 +263,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
                 let (name, content) = (name.unwrap_or_default(), content.map(|field| field.node));
                 visitor.visit_enum(Variant { name, content, path: &path, unknown })
             }
-            _ => Err(NodeError::new("a text, or an object with one field, must name the variant".to_owned())),
+            _ => Err(NodeError::plain("a text, or an object with one field, must name the variant")),
         };
         visited.map_err(|error| error.at(at, &path, written.as_deref()))
     }
@@ -308,7 +333,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {
         let Some((key, Field { key_at, node })) = self.value.take() else {
-            return Err(NodeError::new("a value was asked for before its key".to_owned()));
+            return Err(NodeError::plain("a value was asked for before its key"));
         };
         let path = Path::Field(self.path, FieldName { key: &key, at: key_at, known: self.known });
         seed.deserialize(NodeDeserializer { node, path, unknown: self.unknown })
@@ -343,7 +368,7 @@ struct Content<'p>(Option<NodeDeserializer<'p>>);
 
 impl<'p> Content<'p> {
     fn needed(self) -> Result<NodeDeserializer<'p>, NodeError> {
-        self.0.ok_or_else(|| NodeError::new("this variant needs a value".to_owned()))
+        self.0.ok_or_else(|| NodeError::plain("this variant needs a value"))
     }
 }
 

@@ -386,14 +386,10 @@ fn unstructured(gvk: &GroupVersionKind, node: Node) -> Result<(DynamicObject, Ve
     Ok((object, unknown))
 }
 
-/// The public form of a misfit. What a type's own code says about a Secret may quote it, and is left out.
+/// The public form of a misfit. No value of a Secret is in it, not even a number: a password may be one.
 fn invalid(gvk: &GroupVersionKind, object_at: Mark, error: NodeError) -> Placed {
-    let Fault { message, free_text, path, at } = error.into_fault();
-    let message = if free_text && gvk.kind == "Secret" {
-        "the value does not fit (details are not shown for a Secret)".to_owned()
-    } else {
-        message
-    };
+    let Fault { message, discreet, path, at } = error.into_fault();
+    let message = if gvk.kind == "Secret" { discreet } else { message };
     (at.unwrap_or(object_at), DecodeProblem::Invalid { path, message })
 }
 

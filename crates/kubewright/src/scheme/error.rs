@@ -127,7 +127,8 @@ impl fmt::Display for DecodeError {
 
 /// What is wrong with a document.
 ///
-/// Values of string fields are never quoted: a manifest may hold secrets.
+/// A manifest may hold secrets: the decoder quotes no text of the document, and for a `Secret` no value at all, not
+/// even where the message is the type's own.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeProblem {

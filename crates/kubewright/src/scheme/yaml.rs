@@ -322,5 +322,6 @@ fn scalar_node(at: Mark, text: &str, plain: bool, tag: Option<&Tag>) -> Result<N
         NodeValue::Number(number) => number.to_string() != text,
         _ => false,
     };
-    Ok(Node { at, value, written: changed.then(|| text.into()) })
+    // Longer spellings than this are no use in a message.
+    Ok(Node { at, value, written: (changed && text.len() <= 24).then(|| text.into()) })
 }
