@@ -264,6 +264,14 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_document_before_an_end_marker_hides_no_other() {
+        let found = read("a: [1\n...\nb: 2\n...\n~: x\n...\nc: 3\n");
+        let good: Vec<_> = found.iter().filter_map(|next| next.as_ref().ok()).collect();
+        assert_eq!(good, [&document(3, r#"{"b":2}"#), &document(7, r#"{"c":3}"#)], "{found:?}");
+        assert_eq!(found.len(), 4, "{found:?}");
+    }
+
+    #[test]
     fn bytes_that_are_not_utf_8_are_refused_with_their_line() {
         let input = b"a: 1\n---\nb: 2\nc: \xff\n---\nd: 4\n";
         let mut documents = Documents::new(input, Limits::default());

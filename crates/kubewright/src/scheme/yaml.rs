@@ -41,22 +41,18 @@ impl<'t> YamlReader<'t> {
         Self { events, lines_before: first_line - 1, limits, done: false }
     }
 
-    /// The next document, or `None` at the end of the text and after an error.
+    /// The next document, or `None` at the end of the text. After an error it goes on behind the next `...`.
     pub(super) fn next(&mut self) -> Option<Result<Node, ReadError>> {
         if self.done {
             return None;
         }
-        match self.document() {
-            Ok(Some(node)) => Some(Ok(node)),
-            Ok(None) => {
-                self.done = true;
-                None
-            }
-            Err(error) => {
-                self.done = true;
-                Some(Err(error))
-            }
-        }
+        let next = self.document().transpose();
+        self.done = match &next {
+            Some(Ok(_)) => false,
+            Some(Err(_)) => !matches!(self.events.proceed_next_document(), Ok(true)),
+            None => true,
+        };
+        next
     }
 
     fn document(&mut self) -> Result<Option<Node>, ReadError> {
@@ -65,7 +61,9 @@ impl<'t> YamlReader<'t> {
             let (event, span) = next.map_err(|error| self.syntax(&error))?;
             let at = self.mark(&span.start);
             match event {
-                Event::DocumentEnd => return Ok(builder.root),
+                Event::DocumentEnd => {
+                    return Ok(Some(builder.root.unwrap_or(Node::new(at, NodeValue::Null))));
+                }
                 Event::Scalar(text, style, anchor, tag) => {
                     builder.scalar(at, &text, style, anchor, tag.as_deref())?;
                 }
