@@ -16,7 +16,8 @@ fuzz_target!(|input: &[u8]| {
     let decoder = scheme.decoder().lenient().unstructured();
     for object in decoder.decode(input).flatten() {
         let written = to_yaml(&object).expect("a decoded object has a kind");
-        let read = decoder.decode(&written).next().expect("one object was written").expect("it is well formed");
+        let read =
+            decoder.decode(&written).next().expect("one object was written").expect("it is well formed");
         assert_eq!(written, to_yaml(&read).expect("a decoded object has a kind"));
     }
 });
