@@ -27,9 +27,19 @@ pub fn pod(i: usize) -> String {
     // An odd factor makes every suffix below a million another one.
     let suffix = format!("{:05x}", i.wrapping_mul(0x9_E37B) & 0xf_ffff);
     let name = format!("service-{app}-{template}-{suffix}");
-    let time = |plus: usize| format!("2026-08-{:02}T{:02}:{:02}:{:02}Z", 1 + i / 86_400, i / 3600 % 24, i / 60 % 60, (i + plus) % 60);
-    let (host, ip) = (format!("10.0.{}.{}", node / 250, node % 250), format!("10.64.{}.{}", i / 256 % 256, i % 256));
-    let image = |container: &str| format!("registry.example.com/platform/{container}:v{}.{}", app % 7, app % 31);
+    let time = |plus: usize| {
+        format!(
+            "2026-08-{:02}T{:02}:{:02}:{:02}Z",
+            1 + i / 86_400,
+            i / 3600 % 24,
+            i / 60 % 60,
+            (i + plus) % 60
+        )
+    };
+    let (host, ip) =
+        (format!("10.0.{}.{}", node / 250, node % 250), format!("10.64.{}.{}", i / 256 % 256, i % 256));
+    let image =
+        |container: &str| format!("registry.example.com/platform/{container}:v{}.{}", app % 7, app % 31);
     let container = |container: &str| {
         json!({
             "name": container, "image": image(container), "imagePullPolicy": "IfNotPresent",

@@ -11,6 +11,7 @@ pub struct Report {
     implementation: &'static str,
     allocations: Region<'static, System>,
     extra: BTreeMap<&'static str, f64>,
+    cpu: f64,
     start: Instant,
 }
 
@@ -21,42 +22,68 @@ struct Line {
     implementation: &'static str,
     n: usize,
     wall_s: f64,
+    cpu_s: f64,
     per_s: f64,
+    cpu_us_each: f64,
     allocations_each: f64,
     #[serde(flatten)]
     extra: BTreeMap<&'static str, f64>,
 }
 
+#[allow(clippy::cast_precision_loss)] // counts and bytes are far below 2^52
+fn each(total: u64, n: usize) -> f64 {
+    total as f64 / n as f64
+}
+
 impl Report {
     /// Starts the clock and counts allocations from here.
-    pub fn start(bench: &'static str, implementation: &'static str, allocator: &'static StatsAlloc<System>) -> Self {
+    pub fn start(
+        bench: &'static str,
+        implementation: &'static str,
+        allocator: &'static StatsAlloc<System>,
+    ) -> Self {
         let allocations = Region::new(allocator);
-        Self { bench, implementation, allocations, extra: BTreeMap::new(), start: Instant::now() }
+        let (cpu, start) = (cpu_seconds(), Instant::now());
+        Self { bench, implementation, allocations, extra: BTreeMap::new(), cpu, start }
     }
 
-    /// Adds another number to the line.
+    /// Adds another number per operation to the line.
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: f64) -> Self {
-        self.extra.insert(name, value);
+    pub fn with(mut self, name: &'static str, total: u64, n: usize) -> Self {
+        self.extra.insert(name, each(total, n));
         self
     }
 
     /// Stops the clock and prints the line.
     #[allow(clippy::print_stdout)] // the line is what the program is for
-    #[allow(clippy::cast_precision_loss)] // counts are far below 2^52
     pub fn finish(self, n: usize) {
-        let wall_s = self.start.elapsed().as_secs_f64();
+        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), cpu_seconds() - self.cpu);
         let line = Line {
             bench: self.bench,
             implementation: self.implementation,
             n,
             wall_s,
-            per_s: n as f64 / wall_s,
-            allocations_each: self.allocations.change().allocations as f64 / n as f64,
+            cpu_s,
+            per_s: each(n as u64, 1) / wall_s,
+            cpu_us_each: cpu_s * 1e6 / each(n as u64, 1),
+            allocations_each: each(self.allocations.change().allocations as u64, n),
             extra: self.extra,
         };
         println!("{}", serde_json::to_string(&line).expect("numbers and names are always JSON"));
     }
+}
+
+/// User and system time of this process, where the system tells (Linux); zero elsewhere.
+pub fn cpu_seconds() -> f64 {
+    /// What Linux counts in, on every platform it runs on.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let ticks = |stat: &str| -> Option<f64> {
+        // The second field is the name in brackets and may contain anything; user and system time are 14 and 15.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        Some(fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?)
+    };
+    std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(ticks).unwrap_or(0.0)
+        / TICKS_PER_SECOND
 }
 
 /// The resident memory of this process, where the system tells (Linux); zero elsewhere.

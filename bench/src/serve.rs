@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
@@ -12,35 +12,33 @@ use kube::{Client, client::Body};
 /// What a TLS connection hands over at a time.
 const FRAME: usize = 16 * 1024;
 
-type Answer = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer, frame by frame.
+pub type Frames = Box<dyn Iterator<Item = Bytes> + Send>;
 
-/// A client whose lists are the text of `list` and whose watches are the text of `watch`, then silence.
-pub fn client<L, W>(list: L, watch: W) -> Client
-where
-    L: Fn() -> Box<dyn Iterator<Item = String> + Send> + Send + Sync + 'static,
-    W: Fn() -> Box<dyn Iterator<Item = String> + Send> + Send + Sync + 'static,
-{
+/// A client whose lists are `list` and whose watches are `watch`, then silence.
+pub fn client(
+    list: impl Fn() -> Frames + Send + Sync + 'static,
+    watch: impl Fn() -> Frames + Send + Sync + 'static,
+) -> Client {
     let (list, watch) = (Arc::new(list), Arc::new(watch));
     let service = tower::service_fn(move |request: Request<Body>| {
-        let query = request.uri().query().unwrap_or_default();
-        let answer: Answer = if query.contains("watch=") {
-            body(framed(watch()).chain(futures::stream::pending()))
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=");
+        let frames = futures::stream::iter(if is_watch { watch() } else { list() });
+        let frames = frames.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
+        let body: UnsyncBoxBody<Bytes, Infallible> = if is_watch {
+            StreamBody::new(frames.chain(futures::stream::pending())).boxed_unsync()
         } else {
-            body(framed(list()))
+            StreamBody::new(frames).boxed_unsync()
         };
-        std::future::ready(Ok::<_, Infallible>(Response::new(answer)))
+        std::future::ready(Ok::<_, Infallible>(Response::new(body)))
     });
     Client::new(service, "default")
 }
 
-fn body(frames: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
-    StreamBody::new(frames.map(|bytes| Ok(Frame::data(bytes)))).boxed_unsync()
-}
-
 /// Pieces of text as frames of equal size, made while they are asked for.
-fn framed(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Stream<Item = Bytes> + Send {
+pub fn framed(mut pieces: impl Iterator<Item = String> + Send + 'static) -> Frames {
     let mut rest = BytesMut::new();
-    futures::stream::iter(std::iter::from_fn(move || {
+    Box::new(std::iter::from_fn(move || {
         while rest.len() < FRAME {
             match pieces.next() {
                 Some(piece) => rest.extend_from_slice(piece.as_bytes()),
@@ -50,4 +48,15 @@ fn framed(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Stream<It
         let length = rest.len().min(FRAME);
         (length > 0).then(|| rest.split_to(length).freeze())
     }))
+}
+
+/// Frames that are made beforehand, so that handing them out costs nothing.
+pub fn prepared(
+    pieces: impl Iterator<Item = String> + Send + 'static,
+) -> impl Fn() -> Frames + Send + Sync + 'static {
+    let frames: Arc<Vec<Bytes>> = Arc::new(framed(pieces).collect());
+    move || {
+        let frames = Arc::clone(&frames);
+        Box::new((0..frames.len()).map(move |at| frames[at].clone()))
+    }
 }

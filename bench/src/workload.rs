@@ -7,18 +7,16 @@ pub const EVENTS: usize = 20_000;
 const PODS: usize = 2_000;
 
 /// The lines of a watch that changes each of 2,000 Pods ten times.
-pub fn watch_lines() -> Vec<String> {
-    (0..EVENTS)
-        .map(|i| {
-            let object = pod(i % PODS).replacen(
-                &format!("\"resourceVersion\":\"{}\"", 1_000_000 + i % PODS),
-                &format!("\"resourceVersion\":\"{}\"", version(i)),
-                1,
-            );
-            let kind = if i < PODS { "ADDED" } else { "MODIFIED" };
-            format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
-        })
-        .collect()
+pub fn watch_lines() -> impl Iterator<Item = String> + Send {
+    (0..EVENTS).map(|i| {
+        let object = pod(i % PODS).replacen(
+            &format!("\"resourceVersion\":\"{}\"", 1_000_000 + i % PODS),
+            &format!("\"resourceVersion\":\"{}\"", version(i)),
+            1,
+        );
+        let kind = if i < PODS { "ADDED" } else { "MODIFIED" };
+        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+    })
 }
 
 fn version(event: usize) -> usize {
@@ -30,14 +28,9 @@ pub fn last_version() -> String {
     version(EVENTS - 1).to_string()
 }
 
-/// A list of nothing, to begin a watch from.
-pub fn empty_list() -> Box<dyn Iterator<Item = String> + Send> {
-    list(0)
-}
-
 /// A list of this many Pods, piece by piece.
-pub fn list(count: usize) -> Box<dyn Iterator<Item = String> + Send> {
+pub fn list(count: usize) -> impl Iterator<Item = String> + Send {
     let head = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":["#;
     let items = (0..count).map(|i| format!("{}{}", if i > 0 { "," } else { "" }, pod(i)));
-    Box::new(std::iter::once(head.to_owned()).chain(items).chain(std::iter::once("]}".to_owned())))
+    std::iter::once(head.to_owned()).chain(items).chain(std::iter::once("]}".to_owned()))
 }

@@ -16,6 +16,7 @@ pub mod cache;
 pub mod client;
 mod key;
 mod random;
+pub mod scheme;
 
 pub use backoff::Backoff;
 pub use k8s_openapi;

@@ -9,7 +9,8 @@ use kube::core::{ApiResource, GroupVersionKind, PartialObjectMeta, Selector};
 use kubewright::{
     ObjectKey, Random,
     cache::{
-        Event, FactoryError, Form, IndexFn, Indexer, InformerFactory, ListWatch, ReadError, Reflector, SharedInformer,
+        Event, FactoryError, Form, IndexFn, Indexer, InformerFactory, ListWatch, ReadError, Reflector,
+        SharedInformer,
     },
 };
 use parking_lot::Mutex;
@@ -88,11 +89,15 @@ async fn a_list_at_version_0_that_comes_in_pages_keeps_paging_on() {
     }
     let store = Indexer::<ConfigMap>::keyed();
     let list_watch = ListWatch::<ConfigMap>::new(api.client()).on_fault(|_| ());
-    let reflector = Reflector::new(list_watch, store.clone()).random(Random::seeded(1)).streaming(false).page_size(2);
+    let reflector =
+        Reflector::new(list_watch, store.clone()).random(Random::seeded(1)).streaming(false).page_size(2);
     let position = reflector.position();
     let running = tokio::spawn(reflector.run());
     eventually("three maps", || store.len() == 3).await;
-    eventually("the position is that of the list", || position.resource_version() == api.revision().to_string()).await;
+    eventually("the position is that of the list", || {
+        position.resource_version() == api.revision().to_string()
+    })
+    .await;
     running.abort();
 }
 
@@ -196,7 +201,8 @@ async fn a_list_that_finds_everything_as_it_was_keeps_the_very_same_objects_and_
     rig.mirror().forget_trail();
     let requests = rig.api.requests().len();
     rig.api.end_watches(&support::Ending::Error { code: 410, reason: "Expired", retry_after: None });
-    eventually("it has listed again", || rig.api.requests().len() > requests && rig.api.open_watches() == 1).await;
+    eventually("it has listed again", || rig.api.requests().len() > requests && rig.api.open_watches() == 1)
+        .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let after = rig.informer.store().list();
     assert!(rig.mirror().trail().is_empty());
@@ -223,7 +229,10 @@ async fn a_read_of_a_write_that_never_arrives_says_what_it_waited_for() {
     let rig = Rig::start(FakeApi::new()).await;
     let patience = Duration::from_secs(5);
     let error = rig.informer.get_at_least(&key("default/a"), "9999", patience).await.unwrap_err();
-    assert!(matches!(&error, ReadError::NotSeen { resource_version, .. } if resource_version == "9999"), "{error}");
+    assert!(
+        matches!(&error, ReadError::NotSeen { resource_version, .. } if resource_version == "9999"),
+        "{error}"
+    );
     let error = rig.informer.get_at_least(&key("default/a"), "new", patience).await.unwrap_err();
     assert!(matches!(error, ReadError::NotAVersion(_)));
 }

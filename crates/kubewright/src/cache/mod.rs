@@ -11,6 +11,10 @@
 //! - [`Reflector`] with a [`Store`] or a [`DeltaFifo`]: a mirror, with a loop of your own behind it.
 //! - [`ListWatch`]: one list, one watch; what happens when they end is your business.
 //!
+//! Other stores, for programs that feed them themselves: [`ThreadSafeStore`] (keys from outside), [`Fifo`] (latest object
+//! only), [`Heap`] (by priority), [`ExpirationCache`] (with an end), [`UndeltaStore`] (every change pushes the whole
+//! state).
+//!
 //! What is in a cache is a [`Lazy`] object: its metadata is at hand, the rest is decoded when it is read. Objects are
 //! kept [packed](Form::Packed) unless [decoded](Form::Decoded) ones are asked for, and without `managedFields` unless
 //! [they are wanted](ListWatch::keep_managed_fields).
@@ -25,8 +29,11 @@ mod buffer;
 mod controller;
 mod delta_fifo;
 mod event;
+mod expiration_cache;
 mod factory;
 mod fault;
+mod fifo;
+mod heap;
 mod index;
 mod list;
 mod list_watch;
@@ -39,14 +46,18 @@ mod request;
 mod shared_informer;
 mod store;
 mod thread_safe_store;
+mod undelta_store;
 mod watch;
 mod wire;
 
 pub use controller::{Controller, Informer};
 pub use delta_fifo::{Delta, DeltaFifo, Deltas};
 pub use event::Event;
+pub use expiration_cache::ExpirationCache;
 pub use factory::{FactoryError, InformerFactory};
 pub use fault::Fault;
+pub use fifo::{Fifo, Popped};
+pub use heap::{Heap, HeapError};
 pub use index::{IndexError, IndexFn, IndexValues, IntoIndexValues, NAMESPACE_INDEX};
 pub use list_watch::{Failure, ListWatch, ListWatchError, WatchEvent, WatchStream};
 pub use lister::{Lister, NamespaceLister};
@@ -57,4 +68,5 @@ pub use reflector_store::{ReflectorStore, Replacement};
 pub use shared_informer::{ReadError, Running, SharedInformer};
 pub use store::{Indexer, KeyFn, Store};
 pub use thread_safe_store::{StoreError, ThreadSafeStore};
+pub use undelta_store::UndeltaStore;
 pub use wire::codec::Form;

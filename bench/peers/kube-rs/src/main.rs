@@ -1,0 +1,53 @@
+//! kube-runtime's watcher and reflector on the same bytes: `peer-kube-rs events | sync N`.
+
+use std::alloc::System;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    runtime::{WatchStreamExt as _, reflector, watcher},
+};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[path = "../../../src/pods.rs"]
+mod pods;
+#[path = "../../../src/report.rs"]
+mod report;
+#[path = "../../../src/serve.rs"]
+mod serve;
+#[path = "../../../src/workload.rs"]
+mod workload;
+
+use report::{Report, resident_bytes};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let count: usize = arguments.get(1).and_then(|count| count.parse().ok()).unwrap_or(30_000);
+    match arguments.first().map(String::as_str) {
+        Some("events") => {
+            let list = || serve::framed(workload::list(0));
+            let client = serve::client(list, serve::prepared(workload::watch_lines()));
+            reflect(client, "pod event to cache", workload::EVENTS).await;
+        }
+        Some("sync") => {
+            let client = serve::client(serve::prepared(workload::list(count)), || Box::new(std::iter::empty()));
+            reflect(client, "pod list to cache", count).await;
+        }
+        _ => panic!("usage: peer-kube-rs events | sync N"),
+    }
+}
+
+async fn reflect(client: Client, bench: &'static str, count: usize) {
+    let (store, writer) = reflector::store::<Pod>();
+    let before = resident_bytes();
+    let report = Report::start(bench, "kube-rs", ALLOCATOR);
+    let events = watcher(Api::all(client), watcher::Config::default()).reflect(writer).applied_objects();
+    events.take(count).try_for_each(|_| std::future::ready(Ok(()))).await.expect("the answers are good");
+    let resident = resident_bytes().saturating_sub(before);
+    report.with("resident_bytes_each", resident, store.len().max(1)).finish(count);
+}
