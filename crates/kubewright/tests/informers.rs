@@ -83,21 +83,35 @@ async fn watches_are_asked_to_end_after_five_to_ten_minutes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_at_version_0_that_comes_in_pages_keeps_paging_on() {
-    let api = FakeApi::without_streaming();
+    let api = FakeApi::without_memory();
+    for i in 0..1100 {
+        api.put_config_map("default", &format!("map-{i:04}"), "1");
+    }
+    let rig = Rig::start(api).await;
+    let lists = |rig: &Rig| -> Vec<String> {
+        rig.api.requests().into_iter().filter(|request| !request.contains("watch=")).collect()
+    };
+    assert_eq!(lists(&rig).len(), 3, "{:?}", lists(&rig));
+    rig.api.forget_requests();
+    rig.api.end_watches(&support::Ending::Error { code: 410, reason: "Expired", retry_after: None });
+    eventually("it has listed again", || lists(&rig).len() == 3).await;
+    assert!(lists(&rig)[0].contains("limit=500&resourceVersion="), "{:?}", lists(&rig));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_size_that_is_asked_for_is_used_for_every_list() {
+    let api = FakeApi::without_memory();
     for i in 0..3 {
         api.put_config_map("default", &format!("map-{i}"), "1");
     }
     let store = Indexer::<ConfigMap>::keyed();
-    let list_watch = ListWatch::<ConfigMap>::new(api.client()).on_fault(|_| ());
-    let reflector =
-        Reflector::new(list_watch, store.clone()).random(Random::seeded(1)).streaming(false).page_size(2);
+    let reflector = Reflector::new(ListWatch::<ConfigMap>::new(api.client()), store.clone());
+    let reflector = reflector.random(Random::seeded(1)).streaming(false).page_size(2);
     let position = reflector.position();
     let running = tokio::spawn(reflector.run());
     eventually("three maps", || store.len() == 3).await;
-    eventually("the position is that of the list", || {
-        position.resource_version() == api.revision().to_string()
-    })
-    .await;
+    eventually("the position is that of the list", || position.resource_version() == api.revision().to_string()).await;
+    assert_eq!(api.requests_with("limit=2").len(), 2);
     running.abort();
 }
 

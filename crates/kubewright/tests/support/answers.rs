@@ -103,7 +103,7 @@ fn list(
     let from: usize = continued.and_then(|token| token.parse().ok()).unwrap_or(0);
     // Like the real one: a list at version 0 comes from memory, whole, whatever limit is asked for.
     let limit = match query.get("limit").and_then(|limit| limit.parse().ok()) {
-        Some(limit) if version != "0" => limit,
+        Some(limit) if version != "0" || state.pages_at_zero => limit,
         _ => usize::MAX,
     };
     let selector = query.get("labelSelector").map(String::as_str);

@@ -42,6 +42,8 @@ struct State {
     requests: Vec<String>,
     script: script::Script,
     supports_streaming: bool,
+    /// Lists at version 0 come in pages too, as from a server without a watch cache.
+    pages_at_zero: bool,
 }
 
 #[derive(Clone)]
@@ -71,6 +73,13 @@ impl FakeApi {
     pub fn without_streaming() -> Self {
         let api = Self::new();
         api.state.lock().supports_streaming = false;
+        api
+    }
+
+    /// A server that answers every list from its storage, in pages.
+    pub fn without_memory() -> Self {
+        let api = Self::without_streaming();
+        api.state.lock().pages_at_zero = true;
         api
     }
 
