@@ -1,0 +1,26 @@
+//! The typed client, objects as Rust types: prints the name of every node.
+
+use std::error::Error;
+
+use kubewright::{
+    client::{
+        Clients,
+        typed::{ListParams, ResourceExt},
+    },
+    k8s_openapi::api::core::v1::Node,
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    run(Clients::try_default().await?, |line| println!("{line}")).await
+}
+
+/// Lists once and ends.
+pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    let nodes = clients.typed::<Node>().list(&ListParams::default()).await?;
+    for (i, node) in nodes.iter().enumerate() {
+        print(format!("{i} {}", node.name_any()));
+    }
+    Ok(())
+}

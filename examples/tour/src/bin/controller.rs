@@ -1,0 +1,40 @@
+//! `Controller`, the reflector with its pop loop: prints every delta of the config maps of namespace `tmp`.
+
+use std::error::Error;
+
+use kubewright::{
+    cache::{Controller, Delta, DeltaFifo, Indexer, ListWatch},
+    client::Clients,
+    k8s_openapi::api::core::v1::ConfigMap,
+    kube::Client,
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    run(Clients::try_default().await?.client(), |line| println!("{line}")).await;
+    Ok(())
+}
+
+/// Follows until the future is dropped.
+pub async fn run(client: Client, print: impl Fn(String) + Send + 'static) {
+    let store = Indexer::<ConfigMap>::keyed();
+    let fifo = DeltaFifo::of(&store);
+    print("Start syncing....".to_owned());
+    let controller = Controller::new(ListWatch::new(client).namespace("tmp"), fifo, move |popped| {
+        for delta in popped.deltas {
+            print(format!("{}: {}", delta.name(), delta.object().name()));
+            let kept = match delta {
+                Delta::Deleted { object, .. } => store.delete(&object).map(drop),
+                Delta::Added(map) | Delta::Updated(map) | Delta::Replaced(map) | Delta::Sync(map) => {
+                    store.add(map)
+                }
+            };
+            if let Err(error) = kept {
+                print(format!("not kept: {error}"));
+            }
+        }
+    });
+    controller.run().await;
+}

@@ -1,0 +1,36 @@
+//! `InformerFactory`, one informer per kind however often it is asked for: prints how many config maps and services
+//! there are, and the config maps of namespace `tmp` as a lister sees them.
+
+use std::{error::Error, time::Duration};
+
+use kubewright::{
+    cache::InformerFactory,
+    client::Clients,
+    k8s_openapi::api::core::v1::{ConfigMap, Service},
+    kube::{Client, core::Selector},
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    run(Clients::try_default().await?.client(), |line| println!("{line}")).await
+}
+
+/// Waits for both caches, reads from them and ends.
+pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    let factory = InformerFactory::new(client).resync(Duration::from_secs(30));
+    let maps = factory.informer::<ConfigMap>();
+    let services = factory.informer::<Service>();
+    let same = maps.is(&factory.informer::<ConfigMap>());
+    print(format!("asked twice, the same informer: {same}"));
+
+    factory.start();
+    factory.wait_for_sync().await?;
+    print(format!("{} config maps, {} services", maps.store().len(), services.store().len()));
+    for map in maps.lister().namespace("tmp").list(&Selector::default()) {
+        print(map.key().to_string());
+    }
+    factory.shutdown().await;
+    Ok(())
+}

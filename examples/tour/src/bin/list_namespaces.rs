@@ -1,0 +1,25 @@
+//! The smallest program: prints the name of every namespace.
+
+use std::error::Error;
+
+use kubewright::{
+    client::{
+        Clients,
+        typed::{ListParams, ResourceExt},
+    },
+    k8s_openapi::api::core::v1::Namespace,
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    run(Clients::try_default().await?, |line| println!("{line}")).await
+}
+
+/// Lists once and ends.
+pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    for namespace in clients.typed::<Namespace>().list(&ListParams::default()).await? {
+        print(namespace.name_any());
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `ListWatch`, the box nearest to the server: prints the config maps of namespace `tmp`, the version of that list,
+//! and then every change, until the server ends the watch.
+
+use std::error::Error;
+
+use kubewright::{
+    cache::{ListWatch, WatchEvent},
+    client::Clients,
+    k8s_openapi::api::core::v1::ConfigMap,
+    kube::Client,
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    run(Clients::try_default().await?.client(), |line| println!("{line}")).await
+}
+
+/// Lists, then watches from the version of the list. Nobody watches again when the watch ends: that is the reflector.
+pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    let maps = ListWatch::<ConfigMap>::new(client).namespace("tmp");
+    let (present, version) = maps.list().await?;
+    print("Initial list:".to_owned());
+    for map in present {
+        print(map.name().to_owned());
+    }
+    print(version.clone());
+
+    let mut changes = maps.watch(&version).await?;
+    print("Start watching...".to_owned());
+    while let Some(event) = changes.next().await {
+        match event? {
+            WatchEvent::Added(map) => print(format!("ADDED : {}", map.name())),
+            WatchEvent::Modified(map) => print(format!("MODIFIED : {}", map.name())),
+            WatchEvent::Deleted(map) => print(format!("DELETED : {}", map.name())),
+            _ => {} // Bookmarks tell of versions, not of objects.
+        }
+    }
+    Ok(())
+}

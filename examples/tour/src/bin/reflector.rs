@@ -1,0 +1,52 @@
+//! `Reflector`, `DeltaFifo` and `Store` by hand: prints every delta of the Pods of namespace `default` with the phase
+//! of the Pod, and keeps the store that tells the queue which deletions it has missed.
+
+use std::error::Error;
+
+use kubewright::{
+    cache::{Delta, DeltaFifo, Deltas, Indexer, Lazy, ListWatch, Reflector, StoreError},
+    client::Clients,
+    k8s_openapi::api::core::v1::Pod,
+    kube::Client,
+};
+
+#[tokio::main]
+#[allow(clippy::print_stdout, reason = "printing is what this program does")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    run(Clients::try_default().await?.client(), |line| println!("{line}")).await
+}
+
+/// Follows until the future is dropped.
+pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+    let store = Indexer::<Pod>::keyed();
+    let fifo = DeltaFifo::of(&store);
+    let reflector = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone());
+
+    let process = |popped: Deltas<Lazy<Pod>>| -> Result<(), StoreError> {
+        for delta in popped.deltas {
+            // A Pod that cannot be decoded has been reported by load; the others go on.
+            let phase = delta.object().load().ok().and_then(|pod| pod.status.as_ref()?.phase.clone());
+            let phase = phase.as_deref().unwrap_or("Unknown");
+            print(format!("{} : {} - {phase}", delta.name(), delta.object().name()));
+            match delta {
+                Delta::Deleted { object, .. } => drop(store.delete(&object)?),
+                Delta::Added(pod) | Delta::Updated(pod) | Delta::Replaced(pod) | Delta::Sync(pod) => {
+                    store.add(pod)?;
+                }
+            }
+        }
+        Ok(())
+    };
+    let consume = async {
+        while let Some(processed) = fifo.pop(process).await {
+            processed?;
+        }
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        () = reflector.run() => Ok(()),
+        ended = consume => ended,
+    }
+}
