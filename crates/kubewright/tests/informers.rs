@@ -110,7 +110,10 @@ async fn a_page_size_that_is_asked_for_is_used_for_every_list() {
     let position = reflector.position();
     let running = tokio::spawn(reflector.run());
     eventually("three maps", || store.len() == 3).await;
-    eventually("the position is that of the list", || position.resource_version() == api.revision().to_string()).await;
+    eventually("the position is that of the list", || {
+        position.resource_version() == api.revision().to_string()
+    })
+    .await;
     assert_eq!(api.requests_with("limit=2").len(), 2);
     running.abort();
 }

@@ -39,6 +39,15 @@ impl<K> Event<K> {
         }
     }
 
+    /// What happened, in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Added { .. } => "Added",
+            Self::Updated { .. } => "Updated",
+            Self::Deleted { .. } => "Deleted",
+        }
+    }
+
     /// The key of the object: what goes into a work queue.
     pub fn key(&self) -> ObjectKey {
         self.object().key().clone()

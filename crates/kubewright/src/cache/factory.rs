@@ -19,7 +19,8 @@ use serde::de::DeserializeOwned;
 use super::{
     fault::{Fault, Faults},
     list_watch::ListWatch,
-    shared_informer::{Running, SharedInformer},
+    running::Running,
+    shared_informer::SharedInformer,
     wire::codec::Form,
 };
 

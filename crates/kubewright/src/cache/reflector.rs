@@ -31,6 +31,7 @@ use super::{
     object::Lazy,
     reflector_store::{ReflectorStore, Replacement},
     request::Failure,
+    running::Running,
     thread_safe_store::StoreError,
 };
 use crate::{Backoff, Random};
@@ -58,8 +59,7 @@ const CHUNK: usize = 256;
 /// use kubewright::k8s_openapi::api::core::v1::Pod;
 ///
 /// let pods = Indexer::<Pod>::keyed();
-/// let reflector = Reflector::new(ListWatch::new(client), pods.clone());
-/// tokio::spawn(reflector.run());
+/// let _following = Reflector::new(ListWatch::new(client), pods.clone()).start();
 /// # }
 /// ```
 pub struct Reflector<K: Resource> {
@@ -177,6 +177,21 @@ impl<K: Resource> Reflector<K> {
 }
 
 impl<K: Resource + DeserializeOwned> Reflector<K> {
+    /// Follows on a task of its own, until the guard is dropped.
+    pub fn start(self) -> Running
+    where
+        K: Send + Sync + 'static,
+        K::DynamicType: Send + Sync,
+    {
+        Running::spawn(|stopped| async move {
+            tokio::select! {
+                biased;
+                () = stopped => {}
+                () = self.run() => {}
+            }
+        })
+    }
+
     /// Follows for ever. Stop it by dropping the future.
     pub async fn run(mut self) {
         let resync = {

@@ -33,7 +33,7 @@ pub enum Failure {
         retry_after: Option<Duration>,
     },
     /// The server could not be reached, or the connection broke.
-    #[error("{0}")]
+    #[error("{}", causes(.0))]
     Transport(Arc<kube::Error>),
     /// The answer is not what a list or a watch answers with, or ends too early.
     #[error("{0}")]
@@ -41,6 +41,21 @@ pub enum Failure {
     /// Nothing came for so long that the connection must be dead.
     #[error("nothing arrived for {0:?}")]
     Silent(Duration),
+}
+
+/// An error with all its causes: the one that helps is usually the last.
+fn causes(error: &kube::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }
 
 impl ListWatchError {

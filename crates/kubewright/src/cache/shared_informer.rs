@@ -37,6 +37,7 @@ use super::{
     object::Lazy,
     processor::{Processor, Registration, Subscription},
     reflector::{Position, Reflector},
+    running::Running,
     store::Indexer,
     thread_safe_store::{StoreError, Transaction},
 };
@@ -104,30 +105,6 @@ pub enum ReadError {
         "{0:?} is not a version that can be compared; pass the resourceVersion of the object that the write returned"
     )]
     NotAVersion(String),
-}
-
-/// A running informer. Dropping this stops it; its cache and handles stay readable.
-#[must_use = "dropping this stops the informer"]
-pub struct Running {
-    task: Option<tokio::task::JoinHandle<()>>,
-    stop: watch::Sender<bool>,
-}
-
-impl Running {
-    /// Stops the informer and waits until it has: no handler is told anything afterwards that it had not been sent.
-    pub async fn stop(mut self) {
-        self.stop.send_replace(true);
-        if let Some(task) = self.task.take() {
-            // The task can only have ended by itself or by a panic that its own report has told of.
-            let _ = task.await;
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-    }
 }
 
 impl<K> SharedInformer<K>
@@ -229,23 +206,20 @@ where
 
     /// Starts to follow the server, on a task of its own. A second start does nothing and returns a guard of nothing.
     pub fn start(&self) -> Running {
-        let stop = watch::Sender::new(false);
-        let mut stopped = stop.subscribe();
-        let Some(reflector) = self.inner.reflector.lock().take() else { return Running { task: None, stop } };
+        let Some(reflector) = self.inner.reflector.lock().take() else { return Running::nothing() };
         self.inner.started.store(true, Ordering::Release);
         let inner = Arc::clone(&self.inner);
-        let task = tokio::spawn(async move {
+        Running::spawn(|stopped| async move {
             tokio::select! {
                 biased;
-                _ = stopped.wait_for(|stopped| *stopped) => {}
+                () = stopped => {}
                 () = reflector.run() => {}
                 () = inner.consume() => {}
                 () = inner.resync() => {}
             }
             inner.fifo.close();
             inner.processor.close();
-        });
-        Running { task: Some(task), stop }
+        })
     }
 
     /// Whether two handles are of the same informer.

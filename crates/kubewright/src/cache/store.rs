@@ -8,6 +8,7 @@ use std::{fmt, sync::Arc};
 use indexmap::IndexMap;
 
 use super::{
+    delta_fifo::Delta,
     index::IndexFn,
     object::Lazy,
     reflector_store::{ReflectorStore, Replacement},
@@ -110,6 +111,19 @@ impl<T: Clone> Store<T> {
             .map(|object| Ok((self.key_of(&object)?, object)))
             .collect::<Result<_, KeyError>>()?;
         self.inner.objects.replace(keyed)
+    }
+
+    /// Does what a delta says, for programs that empty a [`DeltaFifo`](super::DeltaFifo) themselves.
+    ///
+    /// A [`Delta::Sync`] changes nothing: the object is as it was.
+    pub fn apply(&self, delta: &Delta<T>) -> Result<(), StoreError> {
+        match delta {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+                self.add(object.clone())
+            }
+            Delta::Deleted { object, .. } => self.delete(object).map(drop),
+            Delta::Sync(_) => Ok(()),
+        }
     }
 
     /// Adds an index; also later, when there are objects.

@@ -42,6 +42,25 @@ pub enum WatchEvent<K> {
 }
 
 impl<K> WatchEvent<K> {
+    /// The object that the event is about, if it is about one.
+    pub fn object(&self) -> Option<&Lazy<K>> {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
+            Self::Bookmark { .. } | Self::PassedOver { .. } => None,
+        }
+    }
+
+    /// The type of the event, as the server writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Added(_) => "ADDED",
+            Self::Modified(_) => "MODIFIED",
+            Self::Deleted(_) => "DELETED",
+            Self::Bookmark { .. } => "BOOKMARK",
+            Self::PassedOver { .. } => "PASSED OVER",
+        }
+    }
+
     /// The version that the watch has come to with this event.
     pub fn resource_version(&self) -> Option<&str> {
         match self {
@@ -58,11 +77,11 @@ impl<K> WatchEvent<K> {
 impl<K> fmt::Debug for WatchEvent<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Added(object) => write!(f, "ADDED {object:?}"),
-            Self::Modified(object) => write!(f, "MODIFIED {object:?}"),
-            Self::Deleted(object) => write!(f, "DELETED {object:?}"),
             Self::Bookmark { resource_version, .. } => write!(f, "BOOKMARK {resource_version}"),
-            Self::PassedOver { .. } => f.write_str("PASSED OVER"),
+            other => match other.object() {
+                Some(object) => write!(f, "{} {object:?}", other.name()),
+                None => f.write_str(other.name()),
+            },
         }
     }
 }

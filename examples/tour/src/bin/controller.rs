@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use kubewright::{
-    cache::{Controller, Delta, DeltaFifo, Indexer, ListWatch},
+    cache::{Controller, DeltaFifo, Indexer, ListWatch},
     client::Clients,
     k8s_openapi::api::core::v1::ConfigMap,
     kube::Client,
@@ -25,13 +25,7 @@ pub async fn run(client: Client, print: impl Fn(String) + Send + 'static) {
     let controller = Controller::new(ListWatch::new(client).namespace("tmp"), fifo, move |popped| {
         for delta in popped.deltas {
             print(format!("{}: {}", delta.name(), delta.object().name()));
-            let kept = match delta {
-                Delta::Deleted { object, .. } => store.delete(&object).map(drop),
-                Delta::Added(map) | Delta::Updated(map) | Delta::Replaced(map) | Delta::Sync(map) => {
-                    store.add(map)
-                }
-            };
-            if let Err(error) = kept {
+            if let Err(error) = store.apply(&delta) {
                 print(format!("not kept: {error}"));
             }
         }

@@ -3,12 +3,7 @@
 
 use std::error::Error;
 
-use kubewright::{
-    cache::{ListWatch, WatchEvent},
-    client::Clients,
-    k8s_openapi::api::core::v1::ConfigMap,
-    kube::Client,
-};
+use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::ConfigMap, kube::Client};
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
@@ -29,11 +24,9 @@ pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn E
     let mut changes = maps.watch(&version).await?;
     print("Start watching...".to_owned());
     while let Some(event) = changes.next().await {
-        match event? {
-            WatchEvent::Added(map) => print(format!("ADDED : {}", map.name())),
-            WatchEvent::Modified(map) => print(format!("MODIFIED : {}", map.name())),
-            WatchEvent::Deleted(map) => print(format!("DELETED : {}", map.name())),
-            _ => {} // Bookmarks tell of versions, not of objects.
+        let event = event?;
+        if let Some(map) = event.object() {
+            print(format!("{} : {}", event.name(), map.name()));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use kubewright::{
-    cache::{Delta, DeltaFifo, Deltas, Indexer, Lazy, ListWatch, Reflector, StoreError},
+    cache::{DeltaFifo, Deltas, Indexer, Lazy, ListWatch, Reflector, StoreError},
     client::Clients,
     k8s_openapi::api::core::v1::Pod,
     kube::Client,
@@ -21,32 +21,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
     let store = Indexer::<Pod>::keyed();
     let fifo = DeltaFifo::of(&store);
-    let reflector = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone());
-
+    let _following = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone()).start();
     let process = |popped: Deltas<Lazy<Pod>>| -> Result<(), StoreError> {
         for delta in popped.deltas {
             // A Pod that cannot be decoded has been reported by load; the others go on.
             let phase = delta.object().load().ok().and_then(|pod| pod.status.as_ref()?.phase.clone());
             let phase = phase.as_deref().unwrap_or("Unknown");
             print(format!("{} : {} - {phase}", delta.name(), delta.object().name()));
-            match delta {
-                Delta::Deleted { object, .. } => drop(store.delete(&object)?),
-                Delta::Added(pod) | Delta::Updated(pod) | Delta::Replaced(pod) | Delta::Sync(pod) => {
-                    store.add(pod)?;
-                }
-            }
+            store.apply(&delta)?;
         }
         Ok(())
     };
-    let consume = async {
-        while let Some(processed) = fifo.pop(process).await {
-            processed?;
-        }
-        Ok(())
-    };
-    tokio::select! {
-        biased;
-        () = reflector.run() => Ok(()),
-        ended = consume => ended,
+    while let Some(processed) = fifo.pop(process).await {
+        processed?;
     }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The way of a Pod from the response to the cache: `informer events | sync N | memory N`.
+//! The way of a Pod from the response to the cache: `cache events | sync N | memory N`.
 
 use std::{alloc::System, time::Duration};
 
@@ -24,7 +24,7 @@ async fn main() {
             sync(count, serve::prepared(workload::list(count))).await;
         }
         Some("memory") => memory(count).await,
-        _ => panic!("usage: informer events | sync N | memory N"),
+        _ => panic!("usage: cache events | sync N | memory N"),
     }
 }
 
