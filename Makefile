@@ -26,5 +26,15 @@ deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny check licenses bans sources
 
+# kubewright beside its peers: one table of ratios. client-go joins where Go is installed.
+bench:
+	$(CARGO) build --release --locked -p kubewright-bench
+	cd bench/peers/kube-rs && $(CARGO) build --release --locked
+	@if command -v go >/dev/null; then \
+		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \
+	else echo "Go is not installed: client-go is left out" >&2; fi
+	target/release/compare --ours target/release --kube-rs bench/peers/kube-rs/target/release/peer-kube-rs \
+		--go bench/peers/go/target $(BENCH_FLAGS)
+
 clean:
 	$(CARGO) clean

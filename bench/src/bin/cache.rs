@@ -3,7 +3,7 @@
 use std::{alloc::System, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use kubewright::cache::{IndexFn, Indexer, ListWatch, Reflector};
+use kubewright::cache::{IndexFn, Indexer, Lazy, ListWatch, Reflector};
 use kubewright_bench::{
     report::{Report, resident_bytes},
     serve::{self, Frames},
@@ -71,7 +71,7 @@ async fn sync(count: usize, list: impl Fn() -> Frames + Send + Sync + 'static) -
 async fn memory(count: usize) {
     let store = sync(count, move || serve::framed(workload::list(count))).await;
     let objects = store.list();
-    let heap: usize = objects.iter().map(|object| object.heap_size()).sum();
+    let heap: usize = objects.iter().map(Lazy::heap_size).sum();
     let reads = 5000;
     let report = Report::start("cold read of one pod", "kubewright", ALLOCATOR).with(
         "heap_bytes_each",
