@@ -18,7 +18,7 @@ use serde_json::json;
 use support::{FakeApi, Misbehaviour, Rig, eventually};
 
 fn key(text: &str) -> ObjectKey {
-    text.parse().unwrap()
+    text.parse().expect("a key")
 }
 
 fn foo_resource() -> ApiResource {

@@ -14,7 +14,7 @@ use crate::ObjectKey;
 
 /// A map of objects with indexes that are always up to date.
 ///
-/// Values are cheap handles (an [`Arc`], a [`Lazy`](super::Lazy)): every read returns clones of them and never a
+/// Values are cheap handles (an `Arc`, a [`Lazy`](super::Lazy)): every read returns clones of them and never a
 /// copy of an object. Reads never wait for each other. Objects are listed in the order in which they came, a place
 /// left by a deletion being taken by the next newcomer.
 ///
