@@ -12,6 +12,7 @@
 //! One direction, no way back but through the API server.
 
 mod key;
+pub mod queue;
 
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
