@@ -15,6 +15,7 @@ mod backoff;
 pub mod cache;
 pub mod client;
 mod key;
+pub mod queue;
 mod random;
 pub mod scheme;
 
