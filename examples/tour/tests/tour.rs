@@ -240,6 +240,56 @@ async fn factory_makes_one_informer_per_kind_and_reads_its_cache() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn work_queue_hands_every_new_map_to_a_worker() {
+    let (api, paper) = (FakeApi::new(), Paper::default());
+    api.put_config_map("tmp", "hello", "1");
+    let script = async {
+        paper.shows(&["[tmp/hello] received", "[tmp/hello] processed."]).await;
+        api.put_config_map("tmp", "world", "1");
+        paper.shows(&["[tmp/world] received", "[tmp/world] processed."]).await;
+    };
+    during(programs::work_queue::run(api.client(), paper.printer()), script).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_queue_drops_what_keeps_failing_after_the_retries() {
+    let (api, paper) = (FakeApi::new(), Paper::default());
+    put_labelled(&api, "tmp", "empty", &json!({}));
+    let script = paper.shows(&[
+        "[tmp/empty] received",
+        "error processing tmp/empty: no data, retry 0",
+        "error processing tmp/empty: no data, retry 1",
+        "error processing tmp/empty: no data, retry 2",
+        "max retries exceeded, dropping item tmp/empty out of the queue: no data",
+    ]);
+    during(programs::work_queue::run(api.client(), paper.printer()), script).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_queue_finishes_what_is_mended_between_two_tries() {
+    let (api, paper) = (FakeApi::new(), Paper::default());
+    put_labelled(&api, "tmp", "hello", &json!({}));
+    let script = async {
+        paper.shows(&["[tmp/hello] received", "error processing tmp/hello: no data, retry 0"]).await;
+        api.put_config_map("tmp", "hello", "1");
+        paper.shows(&["[tmp/hello] processed."]).await;
+    };
+    during(programs::work_queue::run(api.client(), paper.printer()), script).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_queue_has_nothing_to_do_for_a_map_that_is_gone() {
+    let (api, paper) = (FakeApi::new(), Paper::default());
+    put_labelled(&api, "tmp", "hello", &json!({}));
+    let script = async {
+        paper.shows(&["[tmp/hello] received"]).await;
+        api.delete_config_map("tmp", "hello");
+        paper.shows(&["[tmp/hello] processed."]).await;
+    };
+    during(programs::work_queue::run(api.client(), paper.printer()), script).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn delta_fifo_prints_the_list_and_then_what_happened() {
     let paper = Paper::default();
     programs::delta_fifo::run(paper.printer()).await.unwrap();

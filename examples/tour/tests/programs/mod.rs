@@ -29,3 +29,5 @@ pub mod list_watch;
 pub mod reflector;
 #[path = "../../src/bin/shared_informer.rs"]
 pub mod shared_informer;
+#[path = "../../src/bin/work_queue.rs"]
+pub mod work_queue;
