@@ -7,9 +7,9 @@ use stats_alloc::{Region, StatsAlloc};
 
 /// A measurement that is under way.
 pub struct Report {
-    bench: &'static str,
+    bench: String,
     implementation: &'static str,
-    allocations: Region<'static, System>,
+    allocations: Option<Region<'static, System>>,
     extra: BTreeMap<&'static str, f64>,
     cpu: f64,
     start: Instant,
@@ -17,7 +17,7 @@ pub struct Report {
 
 #[derive(Serialize)]
 struct Line {
-    bench: &'static str,
+    bench: String,
     #[serde(rename = "impl")]
     implementation: &'static str,
     n: usize,
@@ -25,7 +25,8 @@ struct Line {
     cpu_s: f64,
     per_s: f64,
     cpu_us_each: f64,
-    allocations_each: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocations_each: Option<f64>,
     #[serde(flatten)]
     extra: BTreeMap<&'static str, f64>,
 }
@@ -36,15 +37,15 @@ fn each(total: u64, n: usize) -> f64 {
 }
 
 impl Report {
-    /// Starts the clock and counts allocations from here.
+    /// Starts the clock, and counts allocations from here where an allocator that counts is in use.
     pub fn start(
-        bench: &'static str,
+        bench: &str,
         implementation: &'static str,
-        allocator: &'static StatsAlloc<System>,
+        allocator: impl Into<Option<&'static StatsAlloc<System>>>,
     ) -> Self {
-        let allocations = Region::new(allocator);
+        let allocations = allocator.into().map(Region::new);
         let (cpu, start) = (cpu_seconds(), Instant::now());
-        Self { bench, implementation, allocations, extra: BTreeMap::new(), cpu, start }
+        Self { bench: bench.to_owned(), implementation, allocations, extra: BTreeMap::new(), cpu, start }
     }
 
     /// Adds another number per operation to the line.
@@ -66,7 +67,7 @@ impl Report {
             cpu_s,
             per_s: each(n as u64, 1) / wall_s,
             cpu_us_each: cpu_s * 1e6 / each(n as u64, 1),
-            allocations_each: each(self.allocations.change().allocations as u64, n),
+            allocations_each: self.allocations.map(|region| each(region.change().allocations as u64, n)),
             extra: self.extra,
         };
         println!("{}", serde_json::json!(line));

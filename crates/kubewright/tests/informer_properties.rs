@@ -34,9 +34,14 @@ fn ending() -> impl Strategy<Value = Ending> {
 
 fn misbehaviour() -> impl Strategy<Value = Misbehaviour> {
     let refusal =
-        prop_oneof![Just((401, "Unauthorized")), Just((410, "Expired")), Just((500, "InternalError"))].boxed();
+        prop_oneof![Just((401, "Unauthorized")), Just((410, "Expired")), Just((500, "InternalError"))]
+            .boxed();
     prop_oneof![
-        refusal.clone().prop_map(|(code, reason)| Misbehaviour::RefuseList { code, reason, retry_after: None }),
+        refusal.clone().prop_map(|(code, reason)| Misbehaviour::RefuseList {
+            code,
+            reason,
+            retry_after: None
+        }),
         refusal.prop_map(|(code, reason)| Misbehaviour::RefuseWatch { code, reason, retry_after: Some(3) }),
         Just(Misbehaviour::NobodyListensForList),
         Just(Misbehaviour::NobodyListensForWatch),
@@ -65,7 +70,9 @@ async fn take(api: &FakeApi, step: Step, at: usize) {
     match step {
         Step::Put(i) => drop(api.put_config_map("default", &name(i), &at.to_string())),
         Step::Delete(i) => api.delete_config_map("default", &name(i)),
-        Step::UnseenPut(i) => api.unseen(|api| drop(api.put_config_map("default", &name(i), &at.to_string()))),
+        Step::UnseenPut(i) => {
+            api.unseen(|api| drop(api.put_config_map("default", &name(i), &at.to_string())))
+        }
         Step::UnseenDelete(i) => api.unseen(|api| api.delete_config_map("default", &name(i))),
         Step::End(ending) => api.end_watches(&ending),
         Step::Plan(misbehaviour) => api.plan(misbehaviour),
