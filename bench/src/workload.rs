@@ -4,7 +4,8 @@ use crate::pods::pod;
 
 /// How many events a watch brings.
 pub const EVENTS: usize = 20_000;
-const PODS: usize = 2_000;
+/// How many Pods those events are about.
+pub const PODS: usize = 2_000;
 
 /// The lines of a watch that changes each of 2,000 Pods ten times.
 pub fn watch_lines() -> impl Iterator<Item = String> + Send {

@@ -21,7 +21,7 @@ async fn main() {
     match arguments.first().map(String::as_str) {
         Some("events") => events().await,
         Some("sync") => {
-            sync(count, serve::prepared(workload::list(count))).await;
+            sync("pod list to cache", count, serve::prepared(workload::list(count))).await;
         }
         Some("memory") => memory(count).await,
         _ => panic!("usage: cache events | sync N | memory N"),
@@ -52,10 +52,10 @@ async fn events() {
 }
 
 /// `count` Pods listed into an empty store with two indexes.
-async fn sync(count: usize, list: impl Fn() -> Frames + Send + Sync + 'static) -> Indexer<Pod> {
+async fn sync(bench: &str, count: usize, list: impl Fn() -> Frames + Send + Sync + 'static) -> Indexer<Pod> {
     let (store, reflector) = reflector(serve::client(list, || Box::new(std::iter::empty())));
     let before = resident_bytes();
-    let report = Report::start("pod list to cache", "kubewright", ALLOCATOR);
+    let report = Report::start(bench, "kubewright", ALLOCATOR);
     let running = tokio::spawn(reflector.run());
     while store.len() < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -69,7 +69,8 @@ async fn sync(count: usize, list: impl Fn() -> Frames + Send + Sync + 'static) -
 /// What the objects of such a store hold, and what reading one costs. The list is made while it is read, so that
 /// nothing but the cache is in memory.
 async fn memory(count: usize) {
-    let store = sync(count, move || serve::framed(workload::list(count))).await;
+    let store =
+        sync("pod list, generated meanwhile", count, move || serve::framed(workload::list(count))).await;
     let objects = store.list();
     let heap: usize = objects.iter().map(Lazy::heap_size).sum();
     let reads = 5000;

@@ -32,22 +32,23 @@ async fn main() {
         Some("events") => {
             let list = || serve::framed(workload::list(0));
             let client = serve::client(list, serve::prepared(workload::watch_lines()));
-            reflect(client, "pod event to cache", workload::EVENTS).await;
+            reflect(client, "pod event to cache", workload::EVENTS, workload::PODS).await;
         }
         Some("sync") => {
             let client = serve::client(serve::prepared(workload::list(count)), || Box::new(std::iter::empty()));
-            reflect(client, "pod list to cache", count).await;
+            reflect(client, "pod list to cache", count, count).await;
         }
         _ => panic!("usage: peer-kube-rs events | sync N"),
     }
 }
 
-async fn reflect(client: Client, bench: &'static str, count: usize) {
+async fn reflect(client: Client, bench: &str, count: usize, pods: usize) {
     let (store, writer) = reflector::store::<Pod>();
     let before = resident_bytes();
     let report = Report::start(bench, "kube-rs", ALLOCATOR);
     let events = watcher(Api::all(client), watcher::Config::default()).reflect(writer).applied_objects();
     events.take(count).try_for_each(|_| std::future::ready(Ok(()))).await.expect("the answers are good");
     let resident = resident_bytes().saturating_sub(before);
-    report.with("resident_bytes_each", resident, store.len().max(1)).finish(count);
+    report.with("resident_bytes_each", resident, pods).finish(count);
+    drop(store);
 }
