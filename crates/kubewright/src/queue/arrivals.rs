@@ -7,7 +7,7 @@
 use super::state::How;
 
 /// How many are collected.
-const FULL: usize = 64;
+const FULL: usize = 32;
 
 /// A key that somebody added.
 pub(super) struct Arrival<T, U> {

@@ -25,6 +25,14 @@ use super::{
 /// | [`requeue_after`](Item::requeue_after) | cleared | after the delay |
 /// | [`give_up`](Item::give_up) | cleared | no; the error is reported |
 /// | dropped | keeps its count | no |
+///
+/// Items of a [`WorkQueue`](super::WorkQueue) have no limiter to ask, so this does not compile:
+///
+/// ```compile_fail,E0599
+/// # async fn fails(queue: kubewright::queue::WorkQueue<u32>) {
+/// queue.get().await.unwrap().retry("failed");
+/// # }
+/// ```
 #[must_use = "dropping an item says that its work is done"]
 pub struct Item<T: WorkKey, K: Kind = Plain> {
     shared: Arc<Shared<T, K>>,

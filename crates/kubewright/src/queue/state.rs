@@ -23,7 +23,7 @@ use super::{
 
 /// How many finished keys are forgotten together: enough that waits for memory overlap, and few enough that nobody waits
 /// long for the lock.
-const BATCH: usize = 64;
+const BATCH: usize = 32;
 
 pub(super) struct State<T, O: Order> {
     arrivals: Arrivals<T, O::Urgency>,

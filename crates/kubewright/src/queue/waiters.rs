@@ -4,6 +4,10 @@
 //! timekeeper's seat: its `get` also sleeps until the earliest time. Whoever leaves the seat (with a key, or because
 //! its `get` was dropped) is replaced by the next waiting worker. When nobody waits, nobody needs the time: the next
 //! `get` looks at the clock itself.
+//!
+//! As many workers are woken as there are keys. Waking only the first and letting each wake the next would be cheaper
+//! when the work is tiny, but a woken task can sit in a slot of its thread from which no other thread may steal it, and
+//! the chain would stand still while that thread computes.
 
 use std::{collections::VecDeque, task::Waker};
 

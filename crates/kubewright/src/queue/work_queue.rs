@@ -13,6 +13,29 @@ use super::{
 };
 
 /// client-go's work queue, with its delays: every key at most once in the queue and at most once in a worker's hands.
+///
+/// ```
+/// use std::time::Duration;
+/// use kubewright::queue::WorkQueue;
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
+/// let queue = WorkQueue::new();
+/// queue.add_after("later", Duration::from_millis(1));
+/// queue.add("now");
+/// queue.add("now");
+///
+/// let item = queue.get().await.unwrap();
+/// assert_eq!(item.key(), &"now");
+/// queue.add("now"); // while we work on it
+/// drop(item);
+///
+/// assert_eq!(queue.get().await.unwrap().key(), &"now");
+/// assert_eq!(queue.get().await.unwrap().key(), &"later");
+///
+/// queue.shut_down();
+/// assert!(queue.get().await.is_none());
+/// # }
+/// ```
 pub type WorkQueue<T> = Queue<T, Plain>;
 
 /// A work queue; [`WorkQueue`], [`RateLimitingQueue`](super::RateLimitingQueue) and
@@ -74,7 +97,8 @@ impl<T: WorkKey, K: Kind> Queue<T, K> {
         Get::new(self)
     }
 
-    /// How many keys are ready. Keys that wait for their time do not count.
+    /// How many keys are ready. Keys that wait for their time do not count, and those that were added while a worker has
+    /// them only in a [`PriorityQueue`](super::PriorityQueue), in which they keep their place.
     pub fn len(&self) -> usize {
         self.shared.locked(State::len)
     }

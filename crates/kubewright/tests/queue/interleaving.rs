@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use kubewright::queue::{AddOptions, Item, Kind, PriorityQueue, Queue, WorkQueue};
+use kubewright::queue::{AddOptions, Item, PriorityQueue, Queue, RateLimitingQueue, Retrying};
 use proptest::prelude::*;
 
 use super::now;
@@ -15,6 +15,7 @@ enum Step {
     Add { key: u8, priority: i32, delay: u64 },
     Get,
     Done { which: usize },
+    Again { which: usize, delay: u64 },
     Wait { delay: u64 },
     Len,
     ShutDown,
@@ -26,7 +27,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0_u8..8, -1_i32..2, delay()).prop_map(|(key, priority, delay)| Step::Add { key, priority, delay }),
         15 => Just(Step::Get),
-        12 => any::<usize>().prop_map(|which| Step::Done { which }),
+        9 => any::<usize>().prop_map(|which| Step::Done { which }),
+        3 => (any::<usize>(), delay()).prop_map(|(which, delay)| Step::Again { which, delay }),
         8 => delay().prop_map(|delay| Step::Wait { delay }),
         3 => Just(Step::Len),
         1 => Just(Step::ShutDown),
@@ -152,7 +154,7 @@ impl Model {
     }
 }
 
-fn compare<K: Kind>(
+fn compare<K: Retrying>(
     queue: &Queue<u8, K>,
     by_priority: bool,
     steps: Vec<Step>,
@@ -182,6 +184,14 @@ fn compare<K: Kind>(
                     if !held.is_empty() {
                         let item = held.swap_remove(which % held.len());
                         model.done(*item.key());
+                    }
+                }
+                Step::Again { which, delay } => {
+                    if !held.is_empty() {
+                        let item = held.swap_remove(which % held.len());
+                        model.add(*item.key(), priority(&item), delay);
+                        model.done(*item.key());
+                        item.requeue_after(Duration::from_millis(delay));
                     }
                 }
                 Step::Wait { delay } => {
@@ -217,7 +227,7 @@ fn compare<K: Kind>(
 proptest! {
     #[test]
     fn a_work_queue_does_what_the_simple_one_does(steps in prop::collection::vec(step(), 1..200)) {
-        let queue = WorkQueue::new();
+        let queue = RateLimitingQueue::new();
         compare(&queue, false, steps, |key, _, delay| queue.add_after(key, delay), |_| 0)?;
     }
 
