@@ -3,10 +3,25 @@
 //! A [`Chain`] is a list of plugins. Each may change the object (`admit`) and then, after all have, refuse it
 //! (`validate`). Plugins see the registry and may read it; they do not write.
 
+mod limits;
+mod namespace;
+mod nodes;
+mod pods;
+mod podsecurity;
+mod quota;
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+pub use self::{
+    limits::LimitRanger,
+    namespace::NamespaceLifecycle,
+    nodes::TaintNodes,
+    pods::{DefaultTolerationSeconds, Priority, StorageProtection},
+    podsecurity::PodSecurity,
+    quota::ResourceQuota,
+};
 use crate::{
     registry::{
         Registry,
@@ -130,6 +145,15 @@ impl Chain {
     /// The plugins that are on by default.
     pub fn standard() -> Self {
         Self::default()
+            .with(NamespaceLifecycle)
+            .with(LimitRanger)
+            .with(TaintNodes)
+            .with(PodSecurity)
+            .with(Priority)
+            .with(DefaultTolerationSeconds)
+            .with(StorageProtection)
+            // Last, so that nothing is charged that another plugin refuses.
+            .with(ResourceQuota)
     }
 
     /// Adds a plugin at the end.

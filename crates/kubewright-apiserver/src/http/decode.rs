@@ -67,7 +67,8 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
 
 /// YAML as JSON. Aliases and depth are bounded by the reader's budget.
 pub fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    serde_saphyr::from_slice::<Value>(bytes).map_err(|e| e.to_string())
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_slice_with_options::<Value>(bytes, options).map_err(|e| e.to_string())
 }
 
 /// Checks that the body says the kind that the URL says, or nothing.

@@ -176,7 +176,10 @@ impl Incoming<'_> {
         let result = self.verb(registry, &call, route).await;
         let mut response = match result {
             Ok(answer) => {
-                let options = table::Options::parse(self.query.get("includeObject"));
+                let options = match &accept.shape {
+                    negotiate::Shape::Table(_) => table::Options::parse(self.query.get("includeObject"))?,
+                    _ => table::Options::default(),
+                };
                 respond::answer(answer, &accept, &registry.clock, options)
             }
             Err(refusal) => respond::status(&refusal),

@@ -187,7 +187,9 @@ impl Descriptor {
 
     /// For refusals about an object's content: `details.kind` is the Kind.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> About<'a> {
-        About { group: &self.group, kind: &self.kind, name }
+        // Events of both groups are validated as one type of the core group.
+        let group = if self.group == "events.k8s.io" { "" } else { self.group.as_ref() };
+        About { group, kind: &self.kind, name }
     }
 
     /// Encodes an object of the stored version.

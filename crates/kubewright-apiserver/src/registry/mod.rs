@@ -12,6 +12,7 @@ pub mod descriptor;
 pub mod json;
 pub mod normalise;
 pub mod objectmeta;
+pub mod quantity;
 pub mod selector;
 pub mod semantics;
 pub mod strategy;

@@ -55,6 +55,23 @@ pub fn normalise(object: &mut Json) {
     });
 }
 
+/// Drops empty lists, which do not survive upstream's storage: what is left out of a list is `null` or nothing.
+pub fn drop_empty_lists(object: &mut Json) {
+    object.retain(|key, value| match value {
+        Value::Array(list) => {
+            list.iter_mut().filter_map(Value::as_object_mut).for_each(drop_empty_lists);
+            !list.is_empty()
+        }
+        // Raw JSON is kept as it came.
+        Value::Object(_) if key == "fieldsV1" || key == "openAPIV3Schema" => true,
+        Value::Object(map) => {
+            drop_empty_lists(map);
+            true
+        }
+        _ => true,
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -100,6 +100,9 @@ pub trait Semantics: Send + Sync + 'static {
     /// and fields that are printed even when nothing was said.
     fn canonicalise(&self, ty: &Descriptor, object: &mut Json);
 
+    /// Drops what does not survive storage: of an empty list nothing is left.
+    fn at_rest(&self, ty: &Descriptor, object: &mut Json);
+
     /// The object of a type that says nothing, without metadata: what bookmarks carry.
     fn empty(&self, ty: &Descriptor) -> Json;
 
@@ -134,6 +137,8 @@ impl Semantics for Schemaless {
     fn canonicalise(&self, _: &Descriptor, object: &mut Json) {
         normalise(object);
     }
+
+    fn at_rest(&self, _: &Descriptor, _: &mut Json) {}
 
     fn empty(&self, _: &Descriptor) -> Json {
         Json::new()

@@ -40,6 +40,11 @@ pub(super) const fn number(name: &'static str) -> Column {
     Column { name, kind: "integer", format: "", priority: 0 }
 }
 
+/// A column that only `-o wide` shows.
+pub(super) const fn wide(name: &'static str) -> Column {
+    Column { name, kind: "string", format: "", priority: 1 }
+}
+
 pub(super) const SCALE: &[Column] = &[text("Name"), number("Desired"), number("Available"), AGE];
 pub(super) const PLAIN: &[Column] =
     &[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }];

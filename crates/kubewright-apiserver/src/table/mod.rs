@@ -11,9 +11,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub use self::{age::age, columns::Column};
-use crate::registry::{
-    descriptor::{Descriptor, Json},
-    json::{meta, name},
+use crate::{
+    registry::{
+        descriptor::{Descriptor, Json},
+        json::{meta, name},
+    },
+    status::Status,
 };
 
 /// What rows carry besides cells (`includeObject`).
@@ -30,11 +33,15 @@ pub enum Options {
 
 impl Options {
     /// Reads `includeObject`.
-    pub fn parse(text: Option<&str>) -> Self {
+    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
         match text {
-            Some("Object") => Self::Object,
-            Some("None") => Self::None,
-            _ => Self::Metadata,
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("Object") => Ok(Self::Object),
+            Some("None") => Ok(Self::None),
+            Some(other) => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
@@ -66,7 +73,7 @@ pub fn of(
             match options {
                 Options::Metadata => row["object"] = partial(object, version),
                 Options::Object => row["object"] = Value::Object(object.clone()),
-                Options::None => {}
+                Options::None => row["object"] = Value::Null,
             }
             row
         })

@@ -70,15 +70,17 @@ fn recorded_scenarios_replay_as_listed() {
     if filter.is_some() {
         for (name, differences) in &results {
             println!("{} {name}", if differences.is_empty() { "ok  " } else { "FAIL" });
-            differences.iter().for_each(|d| println!("     {d}"));
+            for difference in differences {
+                println!("     {difference}");
+            }
         }
         return;
     }
     let passing: BTreeSet<&String> = results.iter().filter(|(_, d)| d.is_empty()).map(|(n, _)| n).collect();
     let list = home().join("passing.txt");
     if std::env::var_os("GOLDEN_UPDATE").is_some() {
-        let text: String = passing.iter().map(|name| format!("{name}\n")).collect();
-        fs::write(&list, text).unwrap();
+        let names: Vec<&str> = passing.iter().map(|name| name.as_str()).collect();
+        fs::write(&list, names.join("\n") + "\n").expect("the list can be written");
     }
     let text = fs::read_to_string(&list).unwrap_or_default();
     let listed: BTreeSet<String> = text.lines().map(str::to_owned).collect();

@@ -10,6 +10,8 @@ mod token;
 
 use serde_json::Value;
 
+pub(crate) use self::scale::selector_text;
+
 use super::{
     Registry,
     call::{Answer, Call},

@@ -11,6 +11,7 @@ use crate::{
         Registry,
         call::{Answer, Call},
         json::{Json, list, meta, object, text},
+        semantics::Manager,
         validation::Errors,
     },
     status::{About, Status},
@@ -137,6 +138,16 @@ impl Registry {
         if !decision.reason.is_empty() {
             status["reason"] = decision.reason.into();
         }
+        let mut asked = Json::new();
+        asked.insert("kind".into(), call.ty.kind.as_ref().into());
+        asked.insert("apiVersion".into(), call.ty.api_version().into());
+        asked.insert("metadata".into(), metadata);
+        asked.insert("spec".into(), Value::Object(spec.clone()));
+        let now = self.now();
+        let manager =
+            Manager { name: call.options.field_manager.as_str().into(), subresource: "", now: &now };
+        self.semantics.track(call.ty, None, &mut asked, &manager);
+        let metadata = asked.remove("metadata").unwrap_or_default();
         Ok(echo(&call.ty.kind, "authorization.k8s.io", &metadata, Some(spec), &status))
     }
 }

@@ -114,7 +114,10 @@ fn check(call: &Call<'_>, scale: &Json, replicas: &Value) -> Result<(), Status> 
     if name.is_empty() {
         errors.required("metadata.name", "name or generateName is required");
     } else if name != call.name {
-        errors.invalid("metadata.name", name, "field is immutable");
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
     }
     if replicas.as_i64().is_none_or(|r| r < 0) {
         errors.invalid("spec.replicas", replicas.clone(), "must be greater than or equal to 0");

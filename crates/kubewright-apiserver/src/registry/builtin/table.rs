@@ -184,6 +184,7 @@ const HPA: Row = Row {
     short: &["hpa"],
     categories: &["all"],
     sub: &[STATUS],
+    generation: Generation::Content,
     ..row("horizontalpodautoscalers", "horizontalpodautoscaler", "HorizontalPodAutoscaler")
 };
 

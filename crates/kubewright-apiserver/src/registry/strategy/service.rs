@@ -110,6 +110,7 @@ impl Allocator {
         let held_address = old.and_then(address_of);
         let held_ports = old.map(node_ports).unwrap_or_default();
         let spec = object_mut(service, "spec");
+        super::services::complete(spec);
         let kind = text(spec, "type").to_owned();
         let mut errors = Errors::default();
         let mut taken = self.taken.lock();

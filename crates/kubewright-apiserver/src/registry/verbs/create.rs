@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::update::Writer;
 use crate::{
     admission::{Attributes, Operation},
     registry::{
@@ -29,7 +30,7 @@ impl Registry {
         if !version.is_empty() && version != "0" {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
         }
-        let object = self.create_object(call, object).await?;
+        let object = self.create_object(call, object, Writer::Put).await?;
         Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object })
     }
 
@@ -38,12 +39,13 @@ impl Registry {
         &self,
         call: &Call<'_>,
         mut object: Json,
+        writer: Writer,
     ) -> Result<Arc<Object>, Status> {
         let ty = call.ty;
         let now = self.now();
         meta_mut(&mut object).remove("resourceVersion");
         super::settle(self, ty, &mut object);
-        {
+        if writer != Writer::Apply {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
                 subresource: call.subresource,
@@ -132,8 +134,8 @@ impl Registry {
 
     /// The object in the version that is stored, without `kind` and `apiVersion`.
     pub(super) fn to_stored(&self, call: &Call<'_>, object: &Json) -> Json {
-        let _ = self;
         let mut stored = object.clone();
+        self.semantics.at_rest(call.ty, &mut stored);
         if let Some(conversion) = call.ty.conversion {
             (conversion.to_stored)(&mut stored);
         }

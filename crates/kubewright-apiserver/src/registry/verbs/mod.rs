@@ -20,6 +20,9 @@ use crate::status::Status;
 pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     registry.semantics.canonicalise(ty, object);
     (ty.strategy.default)(object);
+    if !ty.typed_items {
+        super::quantity::canonicalise(object);
+    }
     registry.semantics.canonicalise(ty, object);
 }
 

@@ -58,7 +58,7 @@ impl Registry {
         }
         let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
         if !exists && call.subresource.is_empty() && call.ty.create_on_put {
-            let object = self.create_object(call, object).await?;
+            let object = self.create_object(call, object, Writer::Put).await?;
             return Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object });
         }
         let object = self.change(call, &mut |_| Ok(object.clone()), Writer::Put).await?;
@@ -104,7 +104,12 @@ impl Registry {
     ) -> Result<Option<Arc<Object>>, Status> {
         let ty = call.ty;
         meta_mut(&mut new).remove("selfLink");
+        // An empty list of managers is a wish, not an empty field: it must survive the canonical form.
+        let forgets = meta(&new).get("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
         super::settle(self, ty, &mut new);
+        if forgets {
+            meta_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
+        }
         if writer != Writer::Apply {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
@@ -151,7 +156,10 @@ impl Registry {
         let mut errors = Errors::default();
         objectmeta::set_generation(new, objectmeta::generation(old));
         objectmeta::validate_update(new, old, &mut errors);
-        if call.subresource == "status" {
+        if call.subresource == "binding" {
+            // The binding has decided everything; it is no change of the spec as users make it.
+            super::settle(self, ty, new);
+        } else if call.subresource == "status" {
             keep_all_but_status(new, old);
             (ty.strategy.prepare_status)(new, old);
             super::settle(self, ty, new);
@@ -172,7 +180,10 @@ impl Registry {
             if objectmeta::content_changed(new, old, ty.generation) {
                 objectmeta::set_generation(new, objectmeta::generation(old) + 1);
             }
-            (ty.strategy.validate_update)(new, old, &mut errors);
+            match call.subresource {
+                "" | "scale" => (ty.strategy.validate_update)(new, old, &mut errors),
+                other => (ty.strategy.validate_subresource)(other, new, old, &mut errors),
+            }
         }
         if !errors.is_empty() {
             return Err(call.invalid(call.name, &errors));
