@@ -91,7 +91,11 @@ impl Incoming<'_> {
             ["version"] => Some(version()),
             ["api" | "apis"] => {
                 let core = parts == ["api"];
-                if let Some(version) = self.wants_aggregated() {
+                let wanted = self.wants_aggregated();
+                if wanted.is_none() && self.wants_unknown_form() {
+                    return Err(negotiate::not_acceptable());
+                }
+                if let Some(version) = wanted {
                     let value = discovery::aggregated(&types, core, version);
                     let media = format!(
                         "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
@@ -132,6 +136,12 @@ impl Incoming<'_> {
                 _ => None,
             }
         })
+    }
+
+    /// Whether nothing but forms of discovery is accepted that the server does not have.
+    fn wants_unknown_form(&self) -> bool {
+        let clauses = negotiate::clauses(self.accept.unwrap_or_default());
+        !clauses.is_empty() && clauses.iter().all(|c| !c.param("as").is_empty())
     }
 
     async fn resource(
@@ -280,7 +290,8 @@ impl Incoming<'_> {
                 return Err(negotiate::unsupported(
                     "application/json-patch+json, application/merge-patch+json, \
                      application/strategic-merge-patch+json, application/apply-patch+yaml",
-                ));
+                )
+                .with_details());
             }
         };
         if call.subresource != "scale" {

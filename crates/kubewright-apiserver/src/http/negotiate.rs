@@ -95,16 +95,17 @@ impl Accept {
             return Ok(Self { format, shape });
         }
         Err(if transformed {
-            Status::plain(
-                406,
-                "NotAcceptable",
-                format!("only the following media types are accepted: {AVAILABLE}"),
-            )
+            not_acceptable()
         } else {
             let message = format!("406: Not Acceptable\n\nAvailable representations: {AVAILABLE}");
             Status::plain(406, "NotAcceptable", message).with_details()
         })
     }
+}
+
+/// 406 of a form that the server does not have.
+pub fn not_acceptable() -> Status {
+    Status::plain(406, "NotAcceptable", format!("only the following media types are accepted: {AVAILABLE}"))
 }
 
 /// 415 of a body in an unknown form.

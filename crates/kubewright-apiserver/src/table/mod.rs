@@ -71,7 +71,11 @@ pub fn of(
                 row["conditions"] = conditions;
             }
             match options {
-                Options::Metadata => row["object"] = partial(object, version),
+                Options::Metadata => {
+                    let mut shown = partial(object, version);
+                    hide_internal(ty, &mut shown);
+                    row["object"] = shown;
+                }
                 Options::Object => row["object"] = Value::Object(object.clone()),
                 Options::None => row["object"] = Value::Null,
             }
@@ -79,6 +83,23 @@ pub fn of(
         })
         .collect();
     table(printer.columns, &rows, metadata, version)
+}
+
+/// Tables are made of upstream's internal form, which has no annotation for a daemon set's template generation.
+fn hide_internal(ty: &Descriptor, partial: &mut Value) {
+    if ty.kind != "DaemonSet" {
+        return;
+    }
+    if let Some(metadata) = partial.get_mut("metadata").and_then(Value::as_object_mut) {
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let empty = annotations.is_some_and(|a| {
+            a.remove("deprecated.daemonset.template.generation");
+            a.is_empty()
+        });
+        if empty {
+            metadata.remove("annotations");
+        }
+    }
 }
 
 /// A table of one Scale.

@@ -25,7 +25,7 @@ impl Registry {
         Some(match (call.ty.group.as_ref(), call.ty.plural.as_ref()) {
             ("", "bindings") => self.bind(call, super::json::name(body), body).await,
             ("authentication.k8s.io", "selfsubjectreviews") => Ok(self.who_am_i(call)),
-            ("authentication.k8s.io", "tokenreviews") => self.token_review(body),
+            ("authentication.k8s.io", "tokenreviews") => self.token_review(call, body),
             ("authorization.k8s.io", "selfsubjectrulesreviews") => self.rules_review(call, body),
             ("authorization.k8s.io", _) => self.access_review(call, body),
             _ => return None,

@@ -53,7 +53,21 @@ impl Registry {
         }))
     }
 
-    pub(super) fn token_review(&self, body: &Json) -> Result<Answer, Status> {
+    /// The metadata of a review, with who asked: upstream records even that.
+    fn tracked_metadata(&self, call: &Call<'_>, metadata: Value, spec: &Json) -> Value {
+        let mut asked = Json::new();
+        asked.insert("kind".into(), call.ty.kind.as_ref().into());
+        asked.insert("apiVersion".into(), call.ty.api_version().into());
+        asked.insert("metadata".into(), metadata);
+        asked.insert("spec".into(), Value::Object(spec.clone()));
+        let now = self.now();
+        let manager =
+            Manager { name: call.options.field_manager.as_str().into(), subresource: "", now: &now };
+        self.semantics.track(call.ty, None, &mut asked, &manager);
+        asked.remove("metadata").unwrap_or_default()
+    }
+
+    pub(super) fn token_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
         let spec = object(body, "spec");
         let token = spec.map(|s| text(s, "token")).unwrap_or_default();
         if token.is_empty() {
@@ -68,7 +82,8 @@ impl Registry {
             }
             None => json!({"user": {}, "error": "invalid bearer token"}),
         };
-        Ok(echo("TokenReview", "authentication.k8s.io", &json!({}), spec, &status))
+        let metadata = self.tracked_metadata(call, json!({}), spec.unwrap_or(&Json::new()));
+        Ok(echo("TokenReview", "authentication.k8s.io", &metadata, spec, &status))
     }
 
     pub(super) fn rules_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
@@ -138,16 +153,7 @@ impl Registry {
         if !decision.reason.is_empty() {
             status["reason"] = decision.reason.into();
         }
-        let mut asked = Json::new();
-        asked.insert("kind".into(), call.ty.kind.as_ref().into());
-        asked.insert("apiVersion".into(), call.ty.api_version().into());
-        asked.insert("metadata".into(), metadata);
-        asked.insert("spec".into(), Value::Object(spec.clone()));
-        let now = self.now();
-        let manager =
-            Manager { name: call.options.field_manager.as_str().into(), subresource: "", now: &now };
-        self.semantics.track(call.ty, None, &mut asked, &manager);
-        let metadata = asked.remove("metadata").unwrap_or_default();
+        let metadata = self.tracked_metadata(call, metadata, spec);
         Ok(echo(&call.ty.kind, "authorization.k8s.io", &metadata, Some(spec), &status))
     }
 }

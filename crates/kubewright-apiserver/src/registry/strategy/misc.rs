@@ -186,8 +186,45 @@ pub(super) static ADMISSION_POLICY: Strategy = Strategy {
     ..PLAIN
 };
 
-pub(super) static ADMISSION_BINDING: Strategy =
-    Strategy { default: |object| default_matches(object_mut(object, "spec"), "matchResources"), ..PLAIN };
+pub(super) static ADMISSION_BINDING: Strategy = Strategy {
+    default: |object| default_matches(object_mut(object, "spec"), "matchResources"),
+    validate: validate_admission_binding,
+    validate_update: |new, _, errors| validate_admission_binding(new, errors),
+    ..PLAIN
+};
+
+fn validate_admission_binding(binding: &Json, errors: &mut Errors) {
+    let empty = Json::new();
+    let spec = object(binding, "spec").unwrap_or(&empty);
+    if text(spec, "policyName").is_empty() {
+        errors.required("spec.policyName", "");
+    }
+    if text(binding, "kind") != "ValidatingAdmissionPolicyBinding" {
+        return;
+    }
+    let actions = list(spec, "validationActions");
+    if actions.is_empty() {
+        errors.required("spec.validationActions", "");
+    }
+    for (n, action) in actions.iter().enumerate() {
+        let field = format!("spec.validationActions[{n}]");
+        if !action.as_str().is_some_and(|a| matches!(a, "Audit" | "Deny" | "Warn")) {
+            errors.not_supported(field.as_str(), action.clone(), &["Audit", "Deny", "Warn"]);
+        }
+        if actions[..n].contains(action) {
+            errors.duplicate(field, action.clone());
+        }
+    }
+    let has = |wanted: &str| actions.iter().any(|a| a == wanted);
+    if has("Deny") && has("Warn") {
+        errors.invalid(
+            "spec.validationActions",
+            Value::Array(actions.to_vec()),
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API \
+             response and headers serves no purpose)",
+        );
+    }
+}
 
 pub(super) static API_SERVICE: Strategy = Strategy {
     default: |object| {

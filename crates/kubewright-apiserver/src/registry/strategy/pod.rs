@@ -49,6 +49,15 @@ pub(super) static POD: Strategy = Strategy {
             object_mut(new, "status").insert("qosClass".into(), qos.into());
         }
     },
+    validate_status: |new, _, errors| {
+        let ips = object(new, "status").into_iter().flat_map(|s| objects(s, "podIPs"));
+        for (n, ip) in ips.map(|i| text(i, "ip")).enumerate() {
+            if ip.parse::<std::net::IpAddr>().is_err() {
+                let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+                errors.invalid(format!("status.podIPs[{n}]"), ip, why);
+            }
+        }
+    },
     validate: |object_, errors| {
         if let Some(spec) = object(object_, "spec") {
             podchecks::validate_spec(spec, "spec", errors);

@@ -126,7 +126,8 @@ impl Allocator {
                     }
                     None => return Err(Status::internal("no service address is free")),
                 },
-                Ok(address) if Some(address) == held_address => {}
+                // A change of address is refused by validation, whatever the new one is.
+                Ok(_) if held_address.is_some() => {}
                 Ok(address) if !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address) => errors.invalid(
                     "spec.clusterIPs",
                     json!([asked]),
@@ -134,7 +135,7 @@ impl Allocator {
                      10.96.0.0/12",
                 ),
                 Ok(address) => {
-                    if held_address.is_none() && !taken.addresses.insert(address) {
+                    if !taken.addresses.insert(address) {
                         let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
                         errors.invalid("spec.clusterIPs", json!([asked]), &why);
                     }

@@ -14,9 +14,9 @@ fn validate_access_modes(spec: &Json, errors: &mut Errors) {
     if modes.is_empty() {
         errors.required("spec.accessModes", "at least 1 access mode is required");
     }
-    for (n, mode) in modes.iter().enumerate() {
+    for mode in modes {
         if !mode.as_str().is_some_and(|m| ACCESS_MODES.contains(&m)) {
-            errors.not_supported(format!("spec.accessModes[{n}]"), mode.clone(), ACCESS_MODES);
+            errors.not_supported("spec.accessModes", mode.clone(), ACCESS_MODES);
         }
     }
     if modes.len() > 1 && modes.iter().any(|m| m == "ReadWriteOncePod") {
@@ -57,7 +57,9 @@ pub(super) fn validate_claim_update(new: &Json, old: &Json, errors: &mut Errors)
         }
         spec
     };
-    if bare(new) != bare(old) {
+    let size = |claim: &Json| at(claim, &["spec", "resources", "requests", "storage"]).cloned();
+    let unbound = at(old, &["status", "phase"]).is_none_or(|phase| phase != "Bound");
+    if bare(new) != bare(old) || (unbound && size(new) != size(old)) {
         errors.forbidden(
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
@@ -72,6 +74,11 @@ pub(super) fn validate_volume(volume: &Json, errors: &mut Errors) {
     validate_access_modes(spec, errors);
     if spec.get("capacity").is_none() {
         errors.required("spec.capacity", "");
+        errors.not_supported("spec.capacity", Value::Null, &["storage"]);
+    }
+    let path = at(spec, &["hostPath", "path"]).and_then(Value::as_str).unwrap_or_default();
+    if path.split('/').any(|part| part == "..") {
+        errors.invalid("spec.hostPath.path", path, "must not contain '..'");
     }
     let sources = [
         "hostPath",

@@ -81,7 +81,9 @@ impl Registry {
             if wanted.is_some_and(|version| version != stored.revision) {
                 return Err(Status::conflict(call.ty.about(call.name), MODIFIED));
             }
-            check_uid(call, &new, &old)?;
+            if writer == Writer::Put {
+                check_uid(call, &new, &old)?;
+            }
             match self.replace(call, &stored, &old, new, &now, writer).await? {
                 Some(object) => return Ok(object),
                 None if wanted.is_some() => {
@@ -165,14 +167,13 @@ impl Registry {
             super::settle(self, ty, new);
             (ty.strategy.validate_status)(new, old, &mut errors);
         } else {
-            if ty.subresource("status").is_some() {
-                match old.get("status") {
-                    Some(status) => new.insert("status".into(), status.clone()),
-                    None => new.remove("status"),
-                };
-            }
             match call.subresource {
-                "" | "scale" => (ty.strategy.prepare_update)(new, old),
+                "" | "scale" => {
+                    if ty.subresource("status").is_some() {
+                        set_or_remove(new, "status", old.get("status").cloned());
+                    }
+                    (ty.strategy.prepare_update)(new, old);
+                }
                 other => restrict(other, new, old),
             }
             super::settle(self, ty, new);
