@@ -199,6 +199,22 @@ fn validate_admission_binding(binding: &Json, errors: &mut Errors) {
     if text(spec, "policyName").is_empty() {
         errors.required("spec.policyName", "");
     }
+    if let Some(reference) = object(spec, "paramRef") {
+        match (text(reference, "name").is_empty(), reference.contains_key("selector")) {
+            (true, false) => errors.required("spec.paramRef", "one of name or selector must be specified"),
+            (false, true) => {
+                errors.forbidden("spec.paramRef.name", "name and selector are mutually exclusive");
+                errors.forbidden("spec.paramRef.selector", "name and selector are mutually exclusive");
+            }
+            _ => {}
+        }
+        let action = text(reference, "parameterNotFoundAction");
+        if action.is_empty() {
+            errors.required("spec.paramRef.parameterNotFoundAction", "");
+        } else if !matches!(action, "Allow" | "Deny") {
+            errors.not_supported("spec.paramRef.parameterNotFoundAction", action, &["Deny", "Allow"]);
+        }
+    }
     if text(binding, "kind") != "ValidatingAdmissionPolicyBinding" {
         return;
     }
@@ -286,8 +302,36 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
             errors.required("spec.signerName", "");
         }
     },
+    validate_status: |new, _, errors| {
+        use base64::{Engine, engine::general_purpose::STANDARD};
+        let certificate = text_at(new, &["status", "certificate"]);
+        let pem = STANDARD.decode(certificate).unwrap_or_default();
+        if !certificate.is_empty() && !pem.starts_with(b"-----BEGIN CERTIFICATE-----") {
+            errors.invalid(
+                "status.certificate",
+                "<certificate data>",
+                "must contain at least one CERTIFICATE PEM block",
+            );
+        }
+    },
+    validate_subresource: |_, new, _, errors| check_decision(new, errors),
     ..PLAIN
 };
+
+/// A request is approved or denied, not both.
+fn check_decision(request: &Json, errors: &mut Errors) {
+    let status = object(request, "status").cloned().unwrap_or_default();
+    let has =
+        |kind: &str| crate::registry::json::objects(&status, "conditions").any(|c| text(c, "type") == kind);
+    if has("Approved") && has("Denied") {
+        errors.invalid(
+            "status.conditions",
+            "{conditions[{\"type\": \"Approved\"}], conditions[{\"type\": \"Denied\"}]}",
+            "must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, \
+             `conditions[{\"type\": \"Denied\"}]`",
+        );
+    }
+}
 
 fn check_request(encoded: &str, errors: &mut Errors) {
     use base64::{Engine, engine::general_purpose::STANDARD};

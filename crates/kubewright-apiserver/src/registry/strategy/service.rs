@@ -1,7 +1,8 @@
 //! Services: addresses and node ports are the cluster's to give.
 
-use std::{collections::BTreeSet, net::Ipv4Addr};
+use std::net::Ipv4Addr;
 
+use imbl::OrdSet;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -27,10 +28,11 @@ pub struct Allocator {
     taken: Mutex<Taken>,
 }
 
+/// Persistent sets: the state before a refused service is kept for the price of two reference counts.
 #[derive(Debug, Default)]
 struct Taken {
-    addresses: BTreeSet<u32>,
-    ports: BTreeSet<u16>,
+    addresses: OrdSet<u32>,
+    ports: OrdSet<u16>,
     next_address: u32,
 }
 
@@ -62,7 +64,7 @@ impl Taken {
         for _ in 0..size {
             let candidate = FIRST_ADDRESS + self.next_address % size;
             self.next_address = self.next_address.wrapping_add(1);
-            if self.addresses.insert(candidate) {
+            if self.addresses.insert(candidate).is_none() {
                 return Some(candidate);
             }
         }
@@ -70,7 +72,7 @@ impl Taken {
     }
 
     fn free_port(&mut self) -> Option<u16> {
-        (FIRST_PORT..=LAST_PORT).find(|p| self.ports.insert(*p))
+        (FIRST_PORT..=LAST_PORT).find(|p| self.ports.insert(*p).is_none())
     }
 }
 
@@ -114,6 +116,7 @@ impl Allocator {
         let kind = text(spec, "type").to_owned();
         let mut errors = Errors::default();
         let mut taken = self.taken.lock();
+        let before = (taken.addresses.clone(), taken.ports.clone());
         let asked = text(spec, "clusterIP").to_owned();
         let needs_address = matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer");
         if needs_address {
@@ -135,7 +138,7 @@ impl Allocator {
                      10.96.0.0/12",
                 ),
                 Ok(address) => {
-                    if !taken.addresses.insert(address) {
+                    if taken.addresses.insert(address).is_some() {
                         let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
                         errors.invalid("spec.clusterIPs", json!([asked]), &why);
                     }
@@ -155,7 +158,7 @@ impl Allocator {
                     asked,
                     "provided port is not in the valid range. The range of valid ports is 30000-32767",
                 ),
-                Some(asked) if !taken.ports.insert(asked) => errors.invalid(
+                Some(asked) if taken.ports.insert(asked).is_some() => errors.invalid(
                     format!("spec.ports[{n}].nodePort"),
                     asked,
                     "provided port is already allocated",
@@ -175,11 +178,16 @@ impl Allocator {
         {
             spec.insert("healthCheckNodePort".into(), free.into());
         }
-        if errors.is_empty() { Ok(()) } else { Err(call.invalid(&name, &errors)) }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        // Nothing of a refused service stays taken.
+        (taken.addresses, taken.ports) = before;
+        Err(call.invalid(&name, &errors))
     }
 
     /// Takes back what a service was given that is not stored after all.
-    pub fn release(&self, call: &Call<'_>, service: &Json, _dry_run: bool) {
+    pub fn release(&self, call: &Call<'_>, service: &Json) {
         if is_service(call) {
             self.free(service, None);
         }

@@ -64,7 +64,10 @@ impl Registry {
             let mut prepared = object.clone();
             self.prepare_create(call, &mut prepared, &now)?;
             let attributes = Attributes::new(call, Operation::Create, prepared, None);
-            self.admission.validate(self, &attributes).await?;
+            if let Err(refusal) = self.admission.validate(self, &attributes).await {
+                self.allocator.release(call, &attributes.object);
+                return Err(refusal);
+            }
             let prepared = attributes.into_object();
             let key = call.key(text(meta(&prepared), "name"));
             let stored = self.to_stored(call, &prepared);
@@ -73,7 +76,7 @@ impl Registry {
                 if let Some(current) = self.storage.get(&ty.storage, &key) {
                     return Err(taken(call, key.name(), &current));
                 }
-                self.allocator.release(call, &prepared, true);
+                self.allocator.release(call, &prepared);
                 return Ok(Arc::new(draft.preview(None)));
             }
             match self.storage.put(&ty.storage, &key, Expect::Absent, draft) {
@@ -82,7 +85,7 @@ impl Registry {
                     return Ok(object);
                 }
                 Err(raced) => {
-                    self.allocator.release(call, &prepared, false);
+                    self.allocator.release(call, &prepared);
                     if !generates || attempt >= NAME_ATTEMPTS {
                         let current =
                             raced.current.ok_or_else(|| Status::internal("the store lost an object"))?;
@@ -121,7 +124,7 @@ impl Registry {
         objectmeta::validate(object, ty, &mut errors);
         (ty.strategy.validate)(object, &mut errors);
         if !errors.is_empty() {
-            self.allocator.release(call, object, false);
+            self.allocator.release(call, object);
             return Err(call.invalid(text(meta(object), "name"), &errors));
         }
         let mut warnings = Vec::new();

@@ -10,7 +10,7 @@ use crate::{
         Registry,
         call::{Answer, Call},
         descriptor::Json,
-        json::{meta, meta_mut, object, object_mut, objects, objects_mut, text},
+        json::{default, meta, meta_mut, object, object_mut, objects, objects_mut, text},
         objectmeta,
         semantics::Manager,
         validation::Errors,
@@ -112,7 +112,8 @@ impl Registry {
         if forgets {
             meta_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
         }
-        if writer != Writer::Apply {
+        // A binding belongs to nobody's fields.
+        if writer != Writer::Apply && call.subresource != "binding" {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
                 subresource: call.subresource,
@@ -174,7 +175,7 @@ impl Registry {
                     }
                     (ty.strategy.prepare_update)(new, old);
                 }
-                other => restrict(other, new, old),
+                other => restrict(other, new, old, &self.now()),
             }
             super::settle(self, ty, new);
             self.allocator.prepare_update(self, call, new, old)?;
@@ -264,12 +265,18 @@ pub(super) fn uid_conflict(call: &Call<'_>, wanted: &str, is: &str) -> Status {
 }
 
 /// What subresources other than `/status` may change of an object.
-fn restrict(subresource: &str, new: &mut Json, old: &Json) {
+fn restrict(subresource: &str, new: &mut Json, old: &Json, now: &str) {
     let mut kept = old.clone();
     match subresource {
         "approval" => {
             let conditions = new.get("status").and_then(|s| s.get("conditions")).cloned();
-            set_or_remove(object_mut(&mut kept, "status"), "conditions", conditions);
+            let status = object_mut(&mut kept, "status");
+            set_or_remove(status, "conditions", conditions);
+            for condition in objects_mut(status, "conditions") {
+                for key in ["lastUpdateTime", "lastTransitionTime"] {
+                    default(condition, key, now);
+                }
+            }
         }
         "ephemeralcontainers" => {
             let containers = new.get("spec").and_then(|s| s.get("ephemeralContainers")).cloned();
