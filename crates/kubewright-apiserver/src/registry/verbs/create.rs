@@ -61,7 +61,8 @@ impl Registry {
         let base = text(meta(&object), "generateName").to_owned();
         for attempt in 1.. {
             self.identify(&mut object, generates, &base, &now);
-            let mut prepared = object.clone();
+            // Only a name that may be taken needs the object again.
+            let mut prepared = if generates { object.clone() } else { std::mem::take(&mut object) };
             self.prepare_create(call, &mut prepared, &now)?;
             let attributes = Attributes::new(call, Operation::Create, prepared, None);
             if let Err(refusal) = self.admission.validate(self, &attributes).await {
@@ -70,22 +71,22 @@ impl Registry {
             }
             let prepared = attributes.into_object();
             let key = call.key(text(meta(&prepared), "name"));
-            let stored = self.to_stored(call, &prepared);
+            let stored = self.to_stored(call, prepared);
             let draft = ty.draft(&stored);
             if call.options.dry_run {
                 if let Some(current) = self.storage.get(&ty.storage, &key) {
                     return Err(taken(call, key.name(), &current));
                 }
-                self.allocator.release(call, &prepared);
+                self.allocator.release(call, &stored);
                 return Ok(Arc::new(draft.preview(None)));
             }
             match self.storage.put(&ty.storage, &key, Expect::Absent, draft) {
                 Ok(object) => {
-                    self.after_write(call, None, Some(&prepared));
+                    self.after_write(call, None, Some(&stored));
                     return Ok(object);
                 }
                 Err(raced) => {
-                    self.allocator.release(call, &prepared);
+                    self.allocator.release(call, &stored);
                     if !generates || attempt >= NAME_ATTEMPTS {
                         let current =
                             raced.current.ok_or_else(|| Status::internal("the store lost an object"))?;
@@ -117,7 +118,7 @@ impl Registry {
             object.remove("status");
         }
         (ty.strategy.prepare_create)(object, &Preparing { now, user: call.user });
-        super::settle(self, ty, object);
+        super::resettle(self, ty, object);
         self.allocator.prepare_create(self, call, object)?;
 
         let mut errors = Errors::default();
@@ -136,13 +137,12 @@ impl Registry {
     }
 
     /// The object in the version that is stored, without `kind` and `apiVersion`.
-    pub(super) fn to_stored(&self, call: &Call<'_>, object: &Json) -> Json {
-        let mut stored = object.clone();
-        self.semantics.at_rest(call.ty, &mut stored);
+    pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
+        self.semantics.at_rest(call.ty, &mut object);
         if let Some(conversion) = call.ty.conversion {
-            (conversion.to_stored)(&mut stored);
+            (conversion.to_stored)(&mut object);
         }
-        stored
+        object
     }
 
     /// What must follow a write that was stored.

@@ -184,7 +184,7 @@ impl Registry {
             let stays = self.mark(call, options, &old, &mut new);
             let key = call.key(call.name);
             let changed = new != old;
-            let draft = call.ty.draft(&self.to_stored(call, &new));
+            let draft = call.ty.draft(&self.to_stored(call, new));
             if options.dry_run || call.options.dry_run {
                 let shown = Arc::new(draft.preview(Some(stored.revision)));
                 return Ok(if stays { Outcome::Terminating(shown) } else { Outcome::Gone(shown) });

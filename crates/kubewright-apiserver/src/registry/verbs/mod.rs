@@ -19,6 +19,11 @@ use crate::status::Status;
 /// Fills in defaults and brings the object into the form in which it is stored.
 pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     registry.semantics.canonicalise(ty, object);
+    resettle(registry, ty, object);
+}
+
+/// The same for an object that was settled before and has been changed by the server since.
+pub(super) fn resettle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     (ty.strategy.default)(object);
     if !ty.typed_items {
         super::quantity::canonicalise(object);

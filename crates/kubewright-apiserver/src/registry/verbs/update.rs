@@ -134,7 +134,7 @@ impl Registry {
         if is_finished(&new) {
             return Ok(self.finish_deletion(call, stored, old, &new, &key));
         }
-        let draft = ty.draft(&self.to_stored(call, &new));
+        let draft = ty.draft(&self.to_stored(call, new.clone()));
         // A write that changes nothing is no write.
         let same = draft.clone().preview(Some(stored.revision));
         if same.bytes == stored.bytes {
@@ -161,11 +161,11 @@ impl Registry {
         objectmeta::validate_update(new, old, &mut errors);
         if call.subresource == "binding" {
             // The binding has decided everything; it is no change of the spec as users make it.
-            super::settle(self, ty, new);
+            super::resettle(self, ty, new);
         } else if call.subresource == "status" {
             keep_all_but_status(new, old);
             (ty.strategy.prepare_status)(new, old);
-            super::settle(self, ty, new);
+            super::resettle(self, ty, new);
             (ty.strategy.validate_status)(new, old, &mut errors);
         } else {
             match call.subresource {
@@ -177,7 +177,7 @@ impl Registry {
                 }
                 other => restrict(other, new, old, &self.now()),
             }
-            super::settle(self, ty, new);
+            super::resettle(self, ty, new);
             self.allocator.prepare_update(self, call, new, old)?;
             if objectmeta::content_changed(new, old, ty.generation) {
                 objectmeta::set_generation(new, objectmeta::generation(old) + 1);
@@ -208,7 +208,8 @@ impl Registry {
         key: &kubewright::ObjectKey,
     ) -> Option<Arc<Object>> {
         // Clients see the object that they wrote, under the version that they wrote over.
-        let shown = Arc::new(call.ty.draft(&self.to_stored(call, new)).preview(Some(stored.revision)));
+        let shown =
+            Arc::new(call.ty.draft(&self.to_stored(call, new.clone())).preview(Some(stored.revision)));
         if call.options.dry_run {
             return Some(shown);
         }
