@@ -1,0 +1,13 @@
+//! An embedded API server that Kubernetes clients cannot tell from the real one.
+//!
+//! The modules here are pure functions over JSON values and schemas: no sockets, no storage, no clock.
+//!
+//! ```text
+//!  body ──decode──▶ value ──patch / apply──▶ value ──prune, default, validate──▶ value with managedFields
+//!                     │            │                       │
+//!                     └────────────┴──── schema ───────────┘
+//! ```
+//!
+//! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
+
+pub mod schema;
