@@ -9,5 +9,7 @@
 //! ```
 //!
 //! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
+//! - [`apply`]: server-side apply and the managedFields of every other write.
 
+pub mod apply;
 pub mod schema;

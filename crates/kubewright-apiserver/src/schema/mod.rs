@@ -9,10 +9,14 @@
 //! keeps both answers.
 
 mod builtin;
-mod node;
+pub mod canonical;
+pub(crate) mod go;
+pub(crate) mod node;
 mod structural;
 mod table;
 
 pub use builtin::{Definition, Gvk, Prose, Schemas};
-pub use node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Rest, Scalar, TypeRef};
+pub use node::{
+    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef,
+};
 pub use structural::SchemaError;

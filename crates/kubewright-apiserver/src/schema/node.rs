@@ -68,8 +68,27 @@ pub struct Field {
     pub node: Child,
     /// Whether the schema lists it as required.
     pub required: bool,
+    /// What Go writes when it is not set; built-in types only.
+    pub presence: Presence,
     /// How a strategic merge patch treats it.
     pub patch: PatchStrategy,
+}
+
+/// What the Go type behind a field writes when the field is not set, which decides what a stored object and its
+/// managedFields look like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// A pointer: absent or any value, zero included.
+    #[default]
+    Optional,
+    /// `omitempty` on a plain value: the zero value is left out.
+    OmitEmpty,
+    /// Always written: a struct as an object, a scalar as its zero value.
+    Always,
+    /// Always written, as `null` when not set: lists, maps and times without `omitempty`.
+    AlwaysNull,
+    /// `omitzero`: left out when everything in it is zero.
+    OmitZero,
 }
 
 /// How a strategic merge patch treats a field of a built-in type.

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Schemas,
-    node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, RAW, Rest, Scalar, TypeRef},
+    node::{
+        Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW, Rest, Scalar, TypeRef,
+    },
 };
 
 /// Why a CRD schema cannot be used.
@@ -78,7 +80,13 @@ fn make_resource(node: &mut Node) {
     let string = || Child::from(Node::from(Kind::Scalar(Scalar::String)));
     let meta = [("apiVersion", string()), ("kind", string()), ("metadata", Child::Builtin(*OBJECT_META))];
     for (name, node) in meta {
-        let field = Field { name: name.into(), node, required: false, patch: PatchStrategy::default() };
+        let field = Field {
+            name: name.into(),
+            node,
+            required: false,
+            presence: Presence::Optional,
+            patch: PatchStrategy::default(),
+        };
         match object.fields.binary_search_by(|f| (*f.name).cmp(name)) {
             Ok(at) => object.fields[at] = field,
             Err(at) => object.fields.insert(at, field),
@@ -138,7 +146,8 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
     for (name, child) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let node = within(path, name, |path| convert(child, open, path))?.into();
         let required = required.contains(&&**name);
-        fields.push(Field { name: name.as_str().into(), node, required, patch: PatchStrategy::default() });
+        let (presence, patch) = (Presence::default(), PatchStrategy::default());
+        fields.push(Field { name: name.as_str().into(), node, required, presence, patch });
     }
     fields.sort_by(|a, b| a.name.cmp(&b.name));
     let rest = match schema.get("additionalProperties") {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Rest, Scalar};
+use super::node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar};
 
 static TABLE: &[u8] = include_bytes!("builtin.bin");
 const HEAD: usize = 16;
@@ -138,6 +138,13 @@ impl Reader<'_> {
     fn field(&mut self) -> Field {
         let name = self.text().into();
         let flags = self.byte();
+        let presence = match self.byte() {
+            1 => Presence::OmitEmpty,
+            2 => Presence::Always,
+            3 => Presence::AlwaysNull,
+            4 => Presence::OmitZero,
+            _ => Presence::Optional,
+        };
         let has = |flag| flags & flag != 0;
         let merge_key = has(MERGE_KEY).then(|| self.text().into());
         let default = has(DEFAULT).then(|| match self.byte() {
@@ -161,7 +168,7 @@ impl Reader<'_> {
             replace: has(REPLACE),
             merge_key,
         };
-        Field { name, node, required: has(REQUIRED), patch }
+        Field { name, node, required: has(REQUIRED), presence, patch }
     }
 
     fn list(&mut self) -> List {
