@@ -9,7 +9,9 @@
 //! ```
 //!
 //! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`apply`]: server-side apply and the managedFields of every other write.
 
 pub mod apply;
+pub mod patch;
 pub mod schema;

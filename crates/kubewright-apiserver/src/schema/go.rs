@@ -104,6 +104,18 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
+/// What `encoding/json` calls a JSON value it cannot take.
+pub(crate) fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// What `encoding/json` writes: sorted keys, and `<`, `>`, `&` escaped.
 pub(crate) fn json(value: &Value) -> String {
     let text = value.to_string();
