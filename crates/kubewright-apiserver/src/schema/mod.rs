@@ -8,6 +8,7 @@
 //! node that itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
 //! keeps both answers.
 
+pub mod body;
 mod builtin;
 pub mod canonical;
 pub(crate) mod go;
