@@ -4,6 +4,15 @@
 //! ([`TypeRef::from_structural`]), so server-side apply, pruning, defaulting and field validation have one engine
 //! for both.
 //!
+//! | you have | you want | use |
+//! |---|---|---|
+//! | a request body | a value, its repeated keys and unknown fields | [`body::decode`] |
+//! | an object of a built-in type | the form in which Go writes it | [`canonical::canonicalise`] |
+//! | a custom resource | unknown fields removed | [`prune::prune`] |
+//! | a custom resource | defaults filled in | [`default::apply_defaults`] |
+//! | a custom resource | the errors of its schema | [`validate::Validator`], [`lists::validate`] |
+//! | a built-in type | prose for `kubectl explain` | [`Schemas::prose`] |
+//!
 //! Pitfall: a structural schema says two different things about unknown fields. Pruning keeps them only below a
 //! node that itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
 //! keeps both answers.
@@ -11,10 +20,15 @@
 pub mod body;
 mod builtin;
 pub mod canonical;
+pub mod default;
+pub mod field;
 pub(crate) mod go;
+pub mod lists;
 pub(crate) mod node;
+pub mod prune;
 mod structural;
 mod table;
+pub mod validate;
 
 pub use builtin::{Definition, Gvk, Prose, Schemas};
 pub use node::{
