@@ -58,7 +58,8 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
             Some(value) if !value.is_null() => {
                 canonicalise(node, value);
                 let drop = match field.presence {
-                    Presence::OmitEmpty => is_empty(value),
+                    // An empty list of managers asks to forget them; who tracks fields takes it out.
+                    Presence::OmitEmpty => is_empty(value) && name != "managedFields",
                     Presence::OmitZero => *value == zero(node) || is_empty(value),
                     _ => false,
                 };
