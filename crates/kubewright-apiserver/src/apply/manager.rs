@@ -1,6 +1,6 @@
 //! The field manager: what one endpoint does to an object and its managedFields.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use serde_json::{Value, json};
 
@@ -63,10 +63,9 @@ impl<'a> FieldManager<'a> {
     /// A writer may edit managedFields: a valid list is taken as it is, an empty one resets it, and after a reset
     /// nothing is tracked until the next apply; one that makes no sense is ignored. Should ownership not be
     /// computable, the old managedFields stay.
-    pub fn update(&self, live: Option<&Value>, new: &Value, manager: &str) -> Value {
+    pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str) -> Value {
         let old_entries = live.map_or(&Value::Null, managed::entries_of);
-        let mut managed = self.managed_for_update(old_entries, managed::entries_of(new));
-        let mut new = new.clone();
+        let mut managed = self.managed_for_update(old_entries, managed::entries_of(&new));
         managed::clear(&mut new);
         // An object that is not tracked (any more) stays so until it is applied.
         if managed.0.is_empty() && live.is_some() {
@@ -171,16 +170,12 @@ impl<'a> FieldManager<'a> {
         managed: &mut Managed,
         manager: &str,
     ) -> Result<(), ApplyError> {
-        let fit = |what: &str, object: &Value| {
-            typed::validate(self.schema, object, true).map_err(|p| {
-                ApplyError::Internal(format!(
-                    "failed to convert {what} object ({}) to smd typed: {p}",
-                    self.name(object)
-                ))
-            })
-        };
-        fit("new", new)?;
-        fit("live", live)?;
+        typed::validate(self.schema, new, true).map_err(|p| {
+            ApplyError::Internal(format!(
+                "failed to convert new object ({}) to smd typed: {p}",
+                self.name(new)
+            ))
+        })?;
         // Under a name of its own first, so that only a real change touches the manager's entry and its time.
         let current = ManagerId::new("", Operation::Update, "current-operation", "");
         self.updater(|updater| updater.update(&self.typed(live), &self.typed(new), managed, &current))?;
@@ -189,7 +184,7 @@ impl<'a> FieldManager<'a> {
             let manager = if manager.is_empty() { "unknown" } else { manager };
             let id = ManagerId::new(manager, Operation::Update, &self.gvk.api_version(), self.subresource);
             if let Some(previous) = managed.0.remove(&id) {
-                owned.set = owned.set.union(&previous.set);
+                owned.set = owned.set.into_union(previous.set);
             }
             owned.time = Some(self.now.to_owned());
             managed.0.insert(id, owned);
@@ -213,16 +208,10 @@ impl<'a> FieldManager<'a> {
         Managed::decode(live).unwrap_or_default()
     }
 
+    /// What a write is compared with. Live managedFields may stay in: nobody owns them, so that they are missing
+    /// from the new object changes nothing.
     fn live_or_empty<'v>(&self, live: Option<&'v Value>) -> Cow<'v, Value> {
-        match live {
-            Some(live) if managed::entries_of(live).is_null() => Cow::Borrowed(live),
-            Some(live) => {
-                let mut live = live.clone();
-                managed::clear(&mut live);
-                Cow::Owned(live)
-            }
-            None => Cow::Owned(canonical::empty_object(self.schema)),
-        }
+        live.map_or_else(|| Cow::Owned(canonical::empty_object(self.schema)), Cow::Borrowed)
     }
 
     fn blank(&self) -> Value {
@@ -255,22 +244,25 @@ impl<'a> FieldManager<'a> {
 
 /// Nobody owns what identifies an object or what the server writes itself.
 fn strip_metadata(managed: &mut Managed, id: &ManagerId) {
+    static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+        let paths: [&[&str]; 12] = [
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "creationTimestamp"],
+            &["metadata", "selfLink"],
+            &["metadata", "uid"],
+            &["metadata", "clusterName"],
+            &["metadata", "generation"],
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+        ];
+        FieldSet::of_fields(paths)
+    });
     let Some(owned) = managed.0.get_mut(id) else { return };
-    let stripped: [&[&str]; 12] = [
-        &["apiVersion"],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ];
-    owned.set = owned.set.difference(&FieldSet::of_fields(stripped));
+    owned.set = std::mem::take(&mut owned.set).into_difference(&STRIPPED);
     if owned.set.is_empty() {
         managed.0.remove(id);
     }
@@ -309,7 +301,10 @@ fn merge_oldest_updates(managed: &mut Managed) {
             managed.0.insert(bucket.clone(), owned);
         }
         let Some(merged) = managed.0.remove(&id) else { continue };
-        let set = managed.0.get(&bucket).map(|owned| owned.set.union(&merged.set)).unwrap_or(merged.set);
+        let set = match managed.0.remove(&bucket) {
+            Some(owned) => owned.set.into_union(merged.set),
+            None => merged.set,
+        };
         managed.0.insert(bucket, Owned { set, api_version: version, time: merged.time });
         count -= 1;
     }

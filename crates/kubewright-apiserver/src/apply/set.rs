@@ -23,9 +23,6 @@ struct Entry {
     below: FieldSet,
 }
 
-/// What becomes of an element that is in one set, the other or both.
-type Join = dyn Fn(Option<&Entry>, Option<&Entry>) -> Option<Entry>;
-
 impl Entry {
     fn is_void(&self) -> bool {
         !self.member && self.below.is_empty()
@@ -124,78 +121,102 @@ impl FieldSet {
     /// Everything in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.zip(other, &|a, b| match (a, b) {
-            (Some(a), Some(b)) => Some(Entry {
-                element: a.element.clone(),
-                member: a.member || b.member,
-                below: a.below.union(&b.below),
-            }),
-            (one, other) => one.or(other).cloned(),
-        })
+        self.clone().into_union(other.clone())
     }
 
     /// Everything in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.zip(other, &|a, b| {
-            let (a, b) = (a?, b?);
-            Some(Entry {
-                element: a.element.clone(),
-                member: a.member && b.member,
-                below: a.below.intersection(&b.below),
-            })
-        })
+        let mut entries = Vec::new();
+        let mut others = other.entries.iter().peekable();
+        for entry in &self.entries {
+            while others.next_if(|other| other.element < entry.element).is_some() {}
+            let Some(other) = others.next_if(|other| other.element == entry.element) else { continue };
+            let both = Entry {
+                element: entry.element.clone(),
+                member: entry.member && other.member,
+                below: entry.below.intersection(&other.below),
+            };
+            entries.extend(Some(both).filter(|entry| !entry.is_void()));
+        }
+        Self { entries }
     }
 
     /// Everything in this set that is not a member of the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.zip(other, &|a, b| {
-            let a = a?;
-            let Some(b) = b else { return Some(a.clone()) };
-            Some(Entry {
-                element: a.element.clone(),
-                member: a.member && !b.member,
-                below: a.below.difference(&b.below),
-            })
-        })
+        self.clone().into_difference(other)
     }
 
     /// Like [`FieldSet::difference`], and a member of the other also takes away everything below it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.zip(other, &|a, b| {
-            let a = a?;
-            let Some(b) = b else { return Some(a.clone()) };
-            if b.member {
-                return None;
+        self.clone().into_recursive_difference(other)
+    }
+
+    pub(super) fn into_union(self, other: Self) -> Self {
+        if other.is_empty() {
+            return self;
+        }
+        if self.is_empty() {
+            return other;
+        }
+        let mut entries = Vec::with_capacity(self.entries.len() + other.entries.len());
+        let mut others = other.entries.into_iter().peekable();
+        for mut entry in self.entries {
+            while let Some(other) = others.next_if(|other| other.element < entry.element) {
+                entries.push(other);
             }
-            Some(Entry {
-                element: a.element.clone(),
-                member: a.member,
-                below: a.below.recursive_difference(&b.below),
-            })
+            if let Some(other) = others.next_if(|other| other.element == entry.element) {
+                entry.member |= other.member;
+                entry.below = entry.below.into_union(other.below);
+            }
+            entries.push(entry);
+        }
+        entries.extend(others);
+        Self { entries }
+    }
+
+    pub(super) fn into_difference(self, other: &Self) -> Self {
+        self.without(other, |entry, other| {
+            entry.member &= !other.member;
+            entry.below = std::mem::take(&mut entry.below).into_difference(&other.below);
         })
     }
 
-    fn zip(&self, other: &Self, f: &Join) -> Self {
-        let mut entries = Vec::with_capacity(self.entries.len());
-        let (mut left, mut right) = (self.entries.iter().peekable(), other.entries.iter().peekable());
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (None, None) => break,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(a), Some(b)) => a.element.cmp(&b.element),
-            };
-            let entry = match order {
-                Ordering::Less => f(left.next(), None),
-                Ordering::Greater => f(None, right.next()),
-                Ordering::Equal => f(left.next(), right.next()),
-            };
-            entries.extend(entry.filter(|e| !e.is_void()));
+    pub(super) fn into_recursive_difference(self, other: &Self) -> Self {
+        self.without(other, |entry, other| {
+            if other.member {
+                entry.member = false;
+                entry.below = Self::new();
+            } else {
+                entry.below = std::mem::take(&mut entry.below).into_recursive_difference(&other.below);
+            }
+        })
+    }
+
+    /// Takes something away from every entry that the other set has too.
+    fn without(mut self, other: &Self, take: impl Fn(&mut Entry, &Entry)) -> Self {
+        if self.is_empty() || other.is_empty() {
+            return self;
         }
-        Self { entries }
+        let mut others = other.entries.iter().peekable();
+        self.entries.retain_mut(|entry| {
+            while others.next_if(|other| other.element < entry.element).is_some() {}
+            if let Some(other) = others.next_if(|other| other.element == entry.element) {
+                take(entry, other);
+            }
+            !entry.is_void()
+        });
+        self
+    }
+
+    /// Appends an entry that comes after all others; void ones are passed over.
+    pub(super) fn push(&mut self, element: PathElement, member: bool, below: Self) {
+        let entry = Entry { element, member, below };
+        if !entry.is_void() {
+            self.entries.push(entry);
+        }
     }
 
     /// The set with every named field on the way to a member made a member itself. Apply removes fields by it: a

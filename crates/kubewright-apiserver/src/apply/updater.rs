@@ -81,8 +81,9 @@ impl Updater<'_> {
         self.reconcile(live, managed)?;
         let comparison = self.take_over(live, new, managed, writer, true)?;
         let before = managed.0.remove(writer).map(|owned| owned.set).unwrap_or_default();
-        let set = before.difference(&comparison.removed).union(&comparison.modified).union(&comparison.added);
-        let set = set.recursive_difference(self.reset);
+        let changed = comparison.modified.into_union(comparison.added);
+        let set = before.into_difference(&comparison.removed).into_union(changed);
+        let set = set.into_recursive_difference(self.reset);
         if !set.is_empty() {
             let api_version = new.api_version.clone().into_owned();
             managed.0.insert(writer.clone(), Owned { set, api_version, time: None });
@@ -103,7 +104,7 @@ impl Updater<'_> {
         let merged = live.with_value(typed::merge(live.node(), &live.value, &config.value));
         let last = managed.0.get(applier).cloned();
         let owned = Owned {
-            set: config.fields().recursive_difference(self.reset),
+            set: config.fields().into_recursive_difference(self.reset),
             api_version: config.api_version.clone().into_owned(),
             time: last.as_ref().and_then(|last| last.time.clone()),
         };
@@ -147,11 +148,12 @@ impl Updater<'_> {
                 };
                 comparison
             };
-            let taken = owned.set.intersection(&comparison.modified.union(&comparison.added));
+            let changed = |set: &FieldSet| owned.set.intersection(set);
+            let taken = changed(&comparison.modified).into_union(changed(&comparison.added));
             taken.for_each(&mut |path| {
                 conflicts.push(Conflict { manager: id.clone(), path: path.to_vec() });
             });
-            losses.insert(id.clone(), taken.union(&comparison.removed));
+            losses.insert(id.clone(), taken.into_union(changed(&comparison.removed)));
         }
         for id in forgotten {
             managed.0.remove(&id);
@@ -161,7 +163,7 @@ impl Updater<'_> {
         }
         for (id, lost) in losses {
             if let Some(owned) = managed.0.get_mut(&id) {
-                owned.set = owned.set.difference(&lost);
+                owned.set = std::mem::take(&mut owned.set).into_difference(&lost);
             }
         }
         managed.0.retain(|_, owned| !owned.set.is_empty());

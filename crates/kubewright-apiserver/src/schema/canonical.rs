@@ -40,6 +40,32 @@ pub fn canonicalise(node: &Node, value: &mut Value) {
     }
 }
 
+/// Brings a canonical object into the form in which it comes back from storage.
+///
+/// Storage does not tell an empty list or map from none, so `"rules": []` is read as `"rules": null`. Fields are
+/// tracked before that: whoever wrote the empty list owns it.
+pub fn forget_empty(node: &Node, value: &mut Value) {
+    match (&node.kind, value) {
+        (Kind::Object(object), Value::Object(map)) => {
+            for (key, value) in map {
+                let field = object.field(key);
+                if field.is_some_and(|field| field.presence == Presence::AlwaysNull) && is_empty(value) {
+                    *value = Value::Null;
+                }
+                if let Some(node) = object.value_of(key) {
+                    forget_empty(node, value);
+                }
+            }
+        }
+        (Kind::List(list), Value::Array(items)) => {
+            for value in items {
+                forget_empty(list.item.node(), value);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The object that Go makes of nothing: what a create is compared with to find the fields it owns.
 pub fn empty_object(node: &Node) -> Value {
     let mut value = Value::Object(Map::new());
@@ -156,6 +182,18 @@ mod tests {
                 "lastTimestamp": null, "eventTime": null, "reportingComponent": "", "reportingInstance": "",
             })
         );
+    }
+
+    #[test]
+    fn an_empty_list_is_kept_until_it_is_stored() {
+        let schema = Schemas::builtin().lookup(&Gvk::new("rbac.authorization.k8s.io", "v1", "Role")).unwrap();
+        let mut role = canonical("rbac.authorization.k8s.io", "v1", "Role", json!({"rules": []}));
+        assert_eq!(role, json!({"metadata": {}, "rules": []}));
+        forget_empty(&schema, &mut role);
+        assert_eq!(role, json!({"metadata": {}, "rules": null}));
+        let mut role = json!({"rules": [{"verbs": [], "resources": ["pods"]}]});
+        forget_empty(&schema, &mut role);
+        assert_eq!(role, json!({"rules": [{"verbs": null, "resources": ["pods"]}]}));
     }
 
     #[test]

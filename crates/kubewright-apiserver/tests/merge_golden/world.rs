@@ -267,7 +267,7 @@ impl World {
             .map_err(|findings| cannot_handle(kind, &body::strict_error(findings)))?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let object =
-            self.finish(request, None, value, |fields, new| Ok(fields.update(None, &new, &request.manager)))?;
+            self.finish(request, None, value, |fields, new| Ok(fields.update(None, new, &request.manager)))?;
         let key = format!("{}{name}", request.key);
         let object = self.store(key, object);
         Ok(Answer { status: 201, body: object, warnings })
@@ -297,14 +297,12 @@ impl World {
             patch::merge::apply(live.clone(), patch.clone())
         };
         let mut patched = patched.map_err(|error| refuse_patch(&error))?;
-        let findings = match &kind.validator {
-            Some(_) => prune(&kind.schema, &mut patched),
-            None => {
-                let checked = body::check(&patched, Some((&kind.schema, &kind.gvk.kind)), &Limits::default());
-                let checked = checked
-                    .map_err(|error: BodyError| invalid_patch(&error.to_string(), &patched.to_string()))?;
-                checked.findings
-            }
+        let findings = if kind.validator.is_some() {
+            prune(&kind.schema, &mut patched)
+        } else {
+            let checked = body::check(&patched, Some((&kind.schema, &kind.gvk.kind)), &Limits::default());
+            let refuse = |error: BodyError| invalid_patch(&error.to_string(), &patched.to_string());
+            checked.map_err(refuse)?.findings
         };
         let printed = if request.content_type.contains("strategic") {
             body::printed(&patch)
@@ -314,7 +312,7 @@ impl World {
         let warnings = field_validation(request, &findings)
             .map_err(|findings| invalid_patch(&body::strict_error(findings), &printed))?;
         let object = self.finish(request, Some(&live), patched, |fields, new| {
-            Ok(fields.update(Some(&live), &new, &request.manager))
+            Ok(fields.update(Some(&live), new, &request.manager))
         })?;
         Ok(Answer { status: 200, body: self.store(request.key.clone(), object), warnings })
     }

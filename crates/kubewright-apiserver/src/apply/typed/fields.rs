@@ -1,6 +1,6 @@
 //! Which paths does a value have?
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -12,53 +12,52 @@ use crate::{
 
 /// The paths that an applied configuration speaks about, and so owns.
 pub(crate) fn field_set(node: &Node, value: &Value) -> FieldSet {
-    let mut set = FieldSet::new();
-    visit(node, value, &mut Vec::new(), &mut set);
-    set
+    visit(node, value).below
 }
 
-fn visit(node: &Node, value: &Value, path: &mut Vec<PathElement>, set: &mut FieldSet) {
-    match atom(node, Some(value)) {
-        Atom::Scalar(_) => set.insert(path),
-        Atom::List(view) if view.is_atomic() => set.insert(path),
-        Atom::Map(view) if view.is_atomic() => set.insert(path),
-        Atom::List(view) => visit_list(view, as_list(Some(value)).unwrap_or_default(), path, set),
-        Atom::Map(view) => {
-            for (key, value) in as_map(Some(value)).into_iter().flatten() {
-                visit_field(view, key, value, path, set);
-            }
-        }
-    }
+/// Whether a value is owned as a whole, and what is owned inside it.
+#[derive(Default)]
+struct Owned {
+    itself: bool,
+    below: FieldSet,
 }
 
-fn visit_field(view: MapView<'_>, key: &str, value: &Value, path: &mut Vec<PathElement>, set: &mut FieldSet) {
-    let Some(node) = view.value_of(key) else { return };
-    path.push(PathElement::field(key));
-    visit(node, value, path, set);
-    let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-    if is_empty || !view.is_named(key) {
-        set.insert(path);
-    }
-    path.pop();
+fn visit(node: &Node, value: &Value) -> Owned {
+    let whole = || Owned { itself: true, below: FieldSet::new() };
+    let below = match atom(node, Some(value)) {
+        Atom::Scalar(_) => return whole(),
+        Atom::List(view) if view.is_atomic() => return whole(),
+        Atom::Map(view) if view.is_atomic() => return whole(),
+        Atom::List(view) => list(view, as_list(Some(value)).unwrap_or_default()),
+        Atom::Map(view) => map(view, value),
+    };
+    Owned { itself: false, below }
 }
 
-fn visit_list(view: ListView<'_>, items: &[Value], path: &mut Vec<PathElement>, set: &mut FieldSet) {
-    let elements: Vec<_> = items.iter().filter_map(|item| Some((view.element(item).ok()?, item))).collect();
-    let mut times: BTreeMap<&PathElement, usize> = BTreeMap::new();
-    for (element, _) in &elements {
-        *times.entry(element).or_default() += 1;
+fn map(view: MapView<'_>, value: &Value) -> FieldSet {
+    let mut out = FieldSet::new();
+    for (key, value) in as_map(Some(value)).into_iter().flatten() {
+        let Some(node) = view.value_of(key) else { continue };
+        let owned = visit(node, value);
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        let itself = owned.itself || is_empty || !view.is_named(key);
+        out.push(PathElement::field(key.as_str()), itself, owned.below);
     }
-    let mut duplicates_done = BTreeSet::new();
-    for (element, item) in &elements {
-        let is_duplicate = times.get(element).is_some_and(|n| *n > 1);
-        if is_duplicate && !duplicates_done.insert(element) {
-            continue;
+    out
+}
+
+fn list(view: ListView<'_>, items: &[Value]) -> FieldSet {
+    let mut by_key: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = view.element(item) {
+            by_key.entry(element).or_default().push(item);
         }
-        path.push(element.clone());
-        if !is_duplicate {
-            visit(view.item(), item, path, set);
-        }
-        set.insert(path);
-        path.pop();
     }
+    let mut out = FieldSet::new();
+    for (element, items) in by_key {
+        // Items that share a key are owned as one, and nothing inside them.
+        let below = if let [only] = &*items { visit(view.item(), only).below } else { FieldSet::new() };
+        out.push(element, true, below);
+    }
+    out
 }

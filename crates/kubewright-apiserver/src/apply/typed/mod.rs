@@ -16,6 +16,8 @@ mod reconcile;
 mod remove;
 mod validate;
 
+use std::cmp::Ordering;
+
 pub(super) use compare::{Comparison, compare};
 pub(super) use fields::field_set;
 pub(super) use merge::merge;
@@ -179,19 +181,26 @@ fn as_list(value: Option<&Value>) -> Option<&[Value]> {
     value.and_then(Value::as_array).map(Vec::as_slice)
 }
 
+/// A key of two maps with its values in each.
+type Pair<'v> = (&'v str, Option<&'v Value>, Option<&'v Value>);
+
 /// Every key of either map, in order.
 fn zip_keys<'v>(
     lhs: Option<&'v Map<String, Value>>,
     rhs: Option<&'v Map<String, Value>>,
-) -> impl Iterator<Item = (&'v str, Option<&'v Value>, Option<&'v Value>)> {
-    let left = lhs
-        .into_iter()
-        .flatten()
-        .map(move |(key, value)| (key.as_str(), Some(value), rhs.and_then(|rhs| rhs.get(key))));
-    let right = rhs
-        .into_iter()
-        .flatten()
-        .filter(move |(key, _)| !lhs.is_some_and(|lhs| lhs.contains_key(*key)))
-        .map(|(key, value)| (key.as_str(), None, Some(value)));
-    left.chain(right)
+) -> impl Iterator<Item = Pair<'v>> {
+    let mut left = lhs.into_iter().flatten().peekable();
+    let mut right = rhs.into_iter().flatten().peekable();
+    std::iter::from_fn(move || {
+        let order = match (left.peek(), right.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((l, _)), Some((r, _))) => l.cmp(r),
+        };
+        let lhs = if order.is_le() { left.next() } else { None };
+        let rhs = if order.is_ge() { right.next() } else { None };
+        let (key, _) = lhs.or(rhs)?;
+        Some((key.as_str(), lhs.map(|(_, value)| value), rhs.map(|(_, value)| value)))
+    })
 }

@@ -1,8 +1,8 @@
 //! Does a value fit its schema, as apply demands?
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Atom, ListView, MapView, ScalarKind, atom};
 use crate::{
@@ -39,19 +39,34 @@ pub(crate) fn validate(node: &Node, value: &Value, allow_duplicates: bool) -> Re
     if walker.problems.is_empty() { Ok(()) } else { Err(Problems(walker.problems)) }
 }
 
-struct Walker {
+/// A step of the path; only a problem turns it into text.
+enum Step<'v> {
+    Field(&'v str),
+    Item(PathElement),
+    Index(usize),
+}
+
+struct Walker<'v> {
     allow_duplicates: bool,
-    path: Vec<PathElement>,
+    path: Vec<Step<'v>>,
     problems: Vec<(String, String)>,
 }
 
-impl Walker {
+impl<'v> Walker<'v> {
     fn report(&mut self, message: impl Into<String>) {
-        let path = self.path.iter().map(ToString::to_string).collect();
+        let path = self
+            .path
+            .iter()
+            .map(|step| match step {
+                Step::Field(name) => format!(".{name}"),
+                Step::Item(element) => element.to_string(),
+                Step::Index(at) => format!("[{at}]"),
+            })
+            .collect();
         self.problems.push((path, message.into()));
     }
 
-    fn value(&mut self, node: &Node, value: &Value) {
+    fn value(&mut self, node: &Node, value: &'v Value) {
         if value.is_null() {
             return;
         }
@@ -72,31 +87,31 @@ impl Walker {
         }
     }
 
-    fn list(&mut self, view: ListView<'_>, items: &[Value]) {
-        let mut seen = std::collections::BTreeSet::new();
+    fn list(&mut self, view: ListView<'_>, items: &'v [Value]) {
+        let mut seen = BTreeSet::new();
         for (i, item) in items.iter().enumerate() {
-            let element = if view.is_atomic() {
-                PathElement::Index(i64::try_from(i).unwrap_or(i64::MAX))
+            let step = if view.is_atomic() {
+                Step::Index(i)
             } else {
                 match view.element(item) {
                     Ok(element) => {
-                        if !seen.insert(element.clone()) && !self.allow_duplicates {
+                        if !self.allow_duplicates && !seen.insert(element.clone()) {
                             self.report(format!("duplicate entries for key {element}"));
                         }
-                        element
+                        Step::Item(element)
                     }
                     Err(message) => return self.report(format!("element {i}: {message}")),
                 }
             };
-            self.path.push(element);
+            self.path.push(step);
             self.value(view.item(), item);
             self.path.pop();
         }
     }
 
-    fn map(&mut self, view: MapView<'_>, map: &serde_json::Map<String, Value>) {
+    fn map(&mut self, view: MapView<'_>, map: &'v Map<String, Value>) {
         for (key, value) in map {
-            self.path.push(PathElement::field(key.as_str()));
+            self.path.push(Step::Field(key));
             let node = view.value_of(key);
             match node {
                 Some(node) => self.value(node, value),
