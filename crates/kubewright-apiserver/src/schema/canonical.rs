@@ -5,11 +5,14 @@
 //! gone. Stored objects, answers and managedFields all show that form, so bring an object into it once, after
 //! decoding or patching and before anything looks at it. Custom resources have no Go type: leave them alone.
 //!
-//! Scalars are not rewritten: quantities and times keep the spelling they came with.
+//! Amounts and times take the one spelling that Go gives them: `1000m` becomes `1`, a time is in UTC.
 
 use serde_json::{Map, Value};
 
-use super::node::{Kind, Node, Object, Presence, Rest, Scalar};
+use super::{
+    node::{Kind, Node, Object, Presence, Rest, Scalar},
+    quantity, time,
+};
 
 /// Brings an object of a built-in type into the form that Go writes.
 ///
@@ -36,7 +39,22 @@ pub fn canonicalise(node: &Node, value: &mut Value) {
                 canonicalise(item, value);
             }
         }
+        (Kind::Scalar(scalar), value) => canonicalise_scalar(*scalar, value),
         _ => {}
+    }
+}
+
+/// Amounts and times have one spelling.
+fn canonicalise_scalar(scalar: Scalar, value: &mut Value) {
+    let spelling = match (scalar, &*value) {
+        (Scalar::Quantity, Value::String(text)) => quantity::canonical(text),
+        (Scalar::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string()),
+        (Scalar::Time, Value::String(text)) => time::parse(text).map(time::in_seconds),
+        (Scalar::MicroTime, Value::String(text)) => time::parse(text).map(time::in_micros),
+        _ => None,
+    };
+    if let Some(spelling) = spelling {
+        *value = spelling.into();
     }
 }
 
@@ -131,7 +149,7 @@ fn zero(node: &Node) -> Value {
             Scalar::Boolean => false.into(),
             Scalar::Int32 | Scalar::Int64 | Scalar::Number | Scalar::IntOrString => 0.into(),
             Scalar::Quantity => "0".into(),
-            Scalar::Bytes | Scalar::Time => Value::Null,
+            Scalar::Bytes | Scalar::Time | Scalar::MicroTime => Value::Null,
         },
         _ => Value::Null,
     }
@@ -181,6 +199,24 @@ mod tests {
                 "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod"}, "source": {}, "firstTimestamp": null,
                 "lastTimestamp": null, "eventTime": null, "reportingComponent": "", "reportingInstance": "",
             })
+        );
+    }
+
+    #[test]
+    fn amounts_and_times_have_one_spelling() {
+        let limits = json!({"cpu": "1000m", "memory": 1024, "x": "0.5Gi"});
+        let pod = json!({"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}});
+        let pod = canonical("", "v1", "Pod", pod);
+        assert_eq!(
+            pod["spec"]["containers"][0]["resources"]["limits"],
+            json!({"cpu": "1", "memory": "1024", "x": "512Mi"})
+        );
+        let lease = json!({"metadata": {"creationTimestamp": "2020-01-01T01:00:00.5+01:00"},
+                           "spec": {"renewTime": "2020-01-01T00:00:00.123456+00:00"}});
+        assert_eq!(
+            canonical("coordination.k8s.io", "v1", "Lease", lease),
+            json!({"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"},
+                   "spec": {"renewTime": "2020-01-01T00:00:00.123456Z"}})
         );
     }
 

@@ -26,8 +26,10 @@ pub(crate) mod go;
 pub mod lists;
 pub(crate) mod node;
 pub mod prune;
+mod quantity;
 mod structural;
 mod table;
+pub(crate) mod time;
 pub mod validate;
 
 pub use builtin::{Definition, Gvk, Prose, Schemas};

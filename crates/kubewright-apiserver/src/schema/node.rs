@@ -133,8 +133,10 @@ pub enum Scalar {
     Bytes,
     /// A string with a format, such as `date-time`.
     Formatted,
-    /// An RFC 3339 time (`metav1.Time` and `metav1.MicroTime`).
+    /// A `metav1.Time`: RFC 3339, kept in whole seconds.
     Time,
+    /// A `metav1.MicroTime`: RFC 3339 with six digits of a second.
+    MicroTime,
     /// A 32-bit integer.
     Int32,
     /// A 64-bit integer.

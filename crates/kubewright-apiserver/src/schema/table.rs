@@ -116,6 +116,7 @@ impl Reader<'_> {
             9 => scalar(Scalar::IntOrString),
             10 => scalar(Scalar::Quantity),
             12 => Kind::Raw.into(),
+            15 => scalar(Scalar::MicroTime),
             13 => Kind::Object(self.object()).into(),
             14 => Kind::List(self.list()).into(),
             _ => Kind::Any.into(),

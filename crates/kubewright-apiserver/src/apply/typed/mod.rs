@@ -84,7 +84,9 @@ fn scalar_kind(scalar: Scalar) -> ScalarKind {
         Scalar::String | Scalar::Bytes => ScalarKind::String,
         Scalar::Int32 | Scalar::Int64 | Scalar::Number => ScalarKind::Numeric,
         Scalar::Boolean => ScalarKind::Boolean,
-        Scalar::Formatted | Scalar::Time | Scalar::IntOrString | Scalar::Quantity => ScalarKind::Untyped,
+        Scalar::Formatted | Scalar::Time | Scalar::MicroTime | Scalar::IntOrString | Scalar::Quantity => {
+            ScalarKind::Untyped
+        }
     }
 }
 

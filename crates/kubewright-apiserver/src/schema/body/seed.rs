@@ -87,11 +87,7 @@ impl Context {
 
     fn check(&mut self, place: Option<Place<'_>>, value: &Value) {
         let (Some(place), None) = (place, &self.wrong_type) else { return };
-        let type_name = match place.child {
-            Some(Child::Builtin(id)) => Schemas::builtin().name_of(*id),
-            _ => "",
-        };
-        let Some(problem) = problem(place.node, type_name, value) else { return };
+        let Some(problem) = problem(place.node, value) else { return };
         self.wrong_type = Some(match problem {
             Problem::Custom(message) => message,
             Problem::Kind(found) => {
