@@ -3,14 +3,17 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::compile::{Additional, Rules};
+use super::{
+    combine::combine,
+    compile::{Additional, Rules},
+};
 use crate::schema::{
     field::{ErrorKind, FieldError},
     go,
 };
 
 /// Where a value is, as kube-openapi writes it.
-pub(super) struct Path(String);
+pub(super) struct Path(pub(super) String);
 
 impl Path {
     pub(super) fn root() -> Self {
@@ -34,7 +37,7 @@ impl Path {
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     errors: Vec<FieldError>,
-    passed: usize,
+    pub(super) passed: usize,
 }
 
 impl Outcome {
@@ -51,7 +54,7 @@ impl Outcome {
         self.merge(Self { errors: vec![error], passed: 0 });
     }
 
-    fn is_valid(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
 
@@ -60,7 +63,7 @@ impl Outcome {
     }
 
     /// An error that is about no field in particular.
-    fn add_general(&mut self, detail: String) {
+    pub(super) fn add_general(&mut self, detail: String) {
         self.add(FieldError::new(ErrorKind::Invalid, "", "", detail));
     }
 
@@ -79,7 +82,7 @@ pub(super) fn value(rules: &Rules, value: Option<&Value>, old: Option<&Value>, p
     outcome
 }
 
-fn fresh(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
+pub(super) fn fresh(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     if rules.types.is_empty() && rules.format_name.is_empty() {
         // Nothing to say about the type.
@@ -362,78 +365,4 @@ fn check_allowed(rules: &Rules, value: &Value, path: &Path) -> Outcome {
     let detail = format!("supported values: {}", texts.join(", "));
     outcome.add_at(ErrorKind::NotSupported, path, value.clone(), detail);
     outcome
-}
-
-/// `anyOf`, `oneOf`, `allOf` and `not`.
-fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
-    let mut outcome = Outcome::default();
-    let quoted = go::quote(&path.0);
-    if !rules.any_of.is_empty() {
-        let (mut best, mut success): (Option<Outcome>, Option<Outcome>) = (None, None);
-        for rules in &rules.any_of {
-            let result = fresh(rules, value, old, path);
-            if result.is_valid() {
-                success = Some(result);
-                break;
-            }
-            keep_better(&mut best, result);
-        }
-        if success.is_none() {
-            outcome.add_general(format!("{quoted} must validate at least one schema (anyOf)"));
-        }
-        if let Some(result) = success.or(best) {
-            outcome.merge(result);
-        }
-    }
-    if !rules.one_of.is_empty() {
-        let (mut best, mut success): (Option<Outcome>, Option<Outcome>) = (None, None);
-        let mut valid = 0;
-        for rules in &rules.one_of {
-            let result = fresh(rules, value, old, path);
-            if result.is_valid() {
-                valid += 1;
-                best = None;
-                success.get_or_insert(result);
-            } else if valid == 0 {
-                keep_better(&mut best, result);
-            }
-        }
-        if valid == 1 {
-            outcome.merge(success.unwrap_or_default());
-        } else {
-            let found = if valid == 0 {
-                "Found none valid".to_owned()
-            } else {
-                format!("Found {valid} valid alternatives")
-            };
-            outcome.add_general(format!("{quoted} must validate one and only one schema (oneOf). {found}"));
-            outcome.merge(best.unwrap_or_default());
-        }
-    }
-    if !rules.all_of.is_empty() {
-        let mut valid = 0;
-        for rules in &rules.all_of {
-            let result = fresh(rules, value, old, path);
-            valid += usize::from(result.is_valid());
-            outcome.merge(result);
-        }
-        if valid < rules.all_of.len() {
-            let none = if valid == 0 { ". None validated" } else { "" };
-            outcome.add_general(format!("{quoted} must validate all the schemas (allOf){none}"));
-        }
-    }
-    if let Some(not) = &rules.not
-        && fresh(not, value, old, path).is_valid()
-    {
-        outcome.add_general(format!("{quoted} must not validate the schema (not)"));
-    }
-    outcome.passed += 1;
-    outcome
-}
-
-/// Of several failures the one that passed most checks is shown.
-fn keep_better(best: &mut Option<Outcome>, result: Outcome) {
-    if best.as_ref().is_none_or(|best| result.passed > best.passed) {
-        *best = Some(result);
-    }
 }

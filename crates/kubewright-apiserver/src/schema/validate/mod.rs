@@ -4,6 +4,7 @@
 //! are list types ([`lists`](super::lists)) and metadata. Compile a [`Validator`] once per CRD version and share it.
 
 mod check;
+mod combine;
 mod compile;
 mod formats;
 
