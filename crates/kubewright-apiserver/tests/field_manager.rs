@@ -119,6 +119,24 @@ fn subresources_have_entries_of_their_own_and_resets_are_not_owned() {
 }
 
 #[test]
+fn an_endpoint_for_some_fields_gives_only_those() {
+    let kind = Kind::builtin("", "v1", "Pod");
+    let pod = |image: &str, cpu: &str| {
+        let container = json!({"name": "c", "image": image, "resources": {"limits": {"cpu": cpu}}});
+        kind.object(json!({"spec": {"containers": [container]}}))
+    };
+    let live = kind.at(NOW).update(None, pod("i:1", "1"), "m");
+    let mut next = pod("i:2", "2");
+    next["metadata"] = live["metadata"].clone();
+    let paths: &[&[&str]] = &[&["spec", "containers", "*", "resources"]];
+    let live = kind.at(NOW).subresource("resize").only(paths).update(Some(&live), next, "r");
+    let (name, _, fields) = managers(&live)[1];
+    assert_eq!(name, "r");
+    let resources = json!({"f:resources": {"f:limits": {"f:cpu": {}}}});
+    assert_eq!(*fields, json!({"f:spec": {"f:containers": {r#"k:{"name":"c"}"#: resources}}}));
+}
+
+#[test]
 fn a_subresource_cannot_edit_managed_fields() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let live = kind.at(NOW).update(None, kind.object(json!({"data": {"a": "1"}})), "m");

@@ -11,7 +11,7 @@ use super::{
     path::equal,
     set::FieldSet,
     typed,
-    updater::{Converter, OneVersion, Typed, Updater},
+    updater::{Converter, Filter, OneVersion, Typed, Updater},
 };
 use crate::schema::{Gvk, TypeRef, canonical};
 
@@ -29,14 +29,14 @@ pub struct FieldManager<'a> {
     gvk: &'a Gvk,
     now: &'a str,
     subresource: &'a str,
-    reset: Option<&'a FieldSet>,
+    filter: Filter<'a>,
     converter: &'a dyn Converter,
 }
 
 impl<'a> FieldManager<'a> {
     /// For writes of the main resource; `now` is an RFC 3339 time in whole seconds.
     pub fn new(schema: &'a TypeRef, gvk: &'a Gvk, now: &'a str) -> Self {
-        Self { schema, gvk, now, subresource: "", reset: None, converter: &OneVersion }
+        Self { schema, gvk, now, subresource: "", filter: Filter::default(), converter: &OneVersion }
     }
 
     /// For writes through a subresource.
@@ -49,7 +49,14 @@ impl<'a> FieldManager<'a> {
     /// Whoever writes them here does not own them.
     #[must_use]
     pub fn reset(self, reset: &'a FieldSet) -> Self {
-        Self { reset: Some(reset), ..self }
+        Self { filter: Filter { reset: Some(reset), ..self.filter }, ..self }
+    }
+
+    /// The only paths that can be written through this endpoint, such as `["spec", "ephemeralContainers"]`; `*`
+    /// stands for any item or key.
+    #[must_use]
+    pub fn only(self, paths: &'a [&'a [&'a str]]) -> Self {
+        Self { filter: Filter { only: Some(paths), ..self.filter }, ..self }
     }
 
     /// How to bring objects into the versions of other managers.
@@ -227,8 +234,7 @@ impl<'a> FieldManager<'a> {
     }
 
     fn updater<T>(&self, f: impl FnOnce(&Updater<'_>) -> T) -> T {
-        let none = FieldSet::new();
-        f(&Updater { converter: self.converter, reset: self.reset.unwrap_or(&none) })
+        f(&Updater { converter: self.converter, filter: self.filter })
     }
 
     fn name(&self, object: &Value) -> String {

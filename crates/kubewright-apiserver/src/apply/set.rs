@@ -211,6 +211,28 @@ impl FieldSet {
         self
     }
 
+    /// What lies on or below one of the paths, whose steps are field names or `*` for any element.
+    pub(super) fn keep_only(mut self, paths: &[&[&str]]) -> Self {
+        if paths.iter().any(|path| path.is_empty()) {
+            return self;
+        }
+        self.entries.retain_mut(|entry| {
+            let matches = |step: &str| {
+                step == "*" || matches!(&entry.element, PathElement::Field(name) if **name == *step)
+            };
+            let tails: Vec<&[&str]> = paths
+                .iter()
+                .filter_map(|path| path.split_first().filter(|(step, _)| matches(step)).map(|(_, tail)| tail))
+                .collect();
+            if tails.is_empty() {
+                return false;
+            }
+            entry.below = std::mem::take(&mut entry.below).keep_only(&tails);
+            !entry.is_void()
+        });
+        self
+    }
+
     /// Appends an entry that comes after all others; void ones are passed over.
     pub(super) fn push(&mut self, element: PathElement, member: bool, below: Self) {
         let entry = Entry { element, member, below };

@@ -65,8 +65,29 @@ impl Typed<'_> {
 
 pub(super) struct Updater<'a> {
     pub(super) converter: &'a dyn Converter,
-    /// Paths that this endpoint resets, and so nobody owns through it.
-    pub(super) reset: &'a FieldSet,
+    /// Which paths can be owned through this endpoint.
+    pub(super) filter: Filter<'a>,
+}
+
+/// Which paths an endpoint lets a writer own.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Filter<'a> {
+    /// Not these and what lies below them.
+    pub(super) reset: Option<&'a FieldSet>,
+    /// Only these and what lies below them.
+    pub(super) only: Option<&'a [&'a [&'a str]]>,
+}
+
+impl Filter<'_> {
+    fn apply(self, mut set: FieldSet) -> FieldSet {
+        if let Some(reset) = self.reset {
+            set = set.into_recursive_difference(reset);
+        }
+        match self.only {
+            Some(paths) => set.keep_only(paths),
+            None => set,
+        }
+    }
 }
 
 impl Updater<'_> {
@@ -83,7 +104,7 @@ impl Updater<'_> {
         let before = managed.0.remove(writer).map(|owned| owned.set).unwrap_or_default();
         let changed = comparison.modified.into_union(comparison.added);
         let set = before.into_difference(&comparison.removed).into_union(changed);
-        let set = set.into_recursive_difference(self.reset);
+        let set = self.filter.apply(set);
         if !set.is_empty() {
             let api_version = new.api_version.clone().into_owned();
             managed.0.insert(writer.clone(), Owned { set, api_version, time: None });
@@ -104,7 +125,7 @@ impl Updater<'_> {
         let merged = live.with_value(typed::merge(live.node(), &live.value, &config.value));
         let last = managed.0.get(applier).cloned();
         let owned = Owned {
-            set: config.fields().into_recursive_difference(self.reset),
+            set: self.filter.apply(config.fields()),
             api_version: config.api_version.clone().into_owned(),
             time: last.as_ref().and_then(|last| last.time.clone()),
         };
@@ -129,7 +150,7 @@ impl Updater<'_> {
         writer: &ManagerId,
         force: bool,
     ) -> Result<Comparison, ApplyError> {
-        let own = typed::compare(old.node(), &old.value, &new.value).without(self.reset);
+        let own = typed::compare(old.node(), &old.value, &new.value).map(|set| self.filter.apply(set));
         let mut versions: BTreeMap<String, Option<Comparison>> = BTreeMap::new();
         let mut conflicts = Vec::new();
         let mut losses: BTreeMap<ManagerId, FieldSet> = BTreeMap::new();
@@ -180,7 +201,7 @@ impl Updater<'_> {
         else {
             return Ok(None);
         };
-        Ok(Some(typed::compare(old.node(), &old.value, &new.value).without(self.reset)))
+        Ok(Some(typed::compare(old.node(), &old.value, &new.value).map(|set| self.filter.apply(set))))
     }
 
     /// Removes what the applier applied last time, no longer mentions, and nobody else owns.

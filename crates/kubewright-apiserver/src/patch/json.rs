@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use crate::schema::go;
+use crate::schema::{body::Decoded, go};
 
 /// More operations than this are refused.
 const MAX_OPERATIONS: usize = 10_000;
@@ -40,17 +40,14 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(document)
 }
 
-/// Fields of operations that JSON patch does not have, for strict field validation.
-pub fn unknown_fields(patch: &Value) -> Vec<String> {
-    let operations = patch.as_array().into_iter().flatten().enumerate();
-    operations
-        .flat_map(|(i, operation)| {
-            let keys = operation.as_object().into_iter().flat_map(Map::keys);
-            keys.filter(|key| !FIELDS.contains(&&***key))
-                .map(move |key| format!("json patch unknown field \"[{i}].{key}\""))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+/// What strict field validation objects to in a JSON patch: repeated keys, and fields that an operation does not have.
+pub fn findings(patch: &Decoded) -> Vec<String> {
+    let operations = patch.value.as_array().into_iter().flatten().enumerate();
+    let unknown = operations.flat_map(|(i, operation)| {
+        let keys = operation.as_object().into_iter().flat_map(Map::keys);
+        keys.filter(|key| !FIELDS.contains(&&***key)).map(move |key| format!("unknown field \"[{i}].{key}\""))
+    });
+    patch.findings.iter().cloned().chain(unknown).map(|finding| format!("json patch {finding}")).collect()
 }
 
 fn operations(patch: &Value) -> Result<Vec<&Map<String, Value>>, PatchError> {
@@ -347,8 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_of_operations_are_found() {
-        let patch = json!([{"op": "add", "path": "/a", "value": 1}, {"op": "add", "pth": "/a"}]);
-        assert_eq!(unknown_fields(&patch), ["json patch unknown field \"[1].pth\""]);
+    fn unknown_and_repeated_fields_of_operations_are_found() {
+        let body = br#"[{"op": "add", "op": "add", "path": "/a", "value": 1}, {"op": "add", "pth": "/a"}]"#;
+        let patch = crate::patch::decode(body, &crate::schema::body::Limits::default()).unwrap();
+        assert_eq!(
+            findings(&patch),
+            ["json patch duplicate field \"[0].op\"", "json patch unknown field \"[1].pth\""]
+        );
+        assert!(crate::patch::decode(b"{nope", &crate::schema::body::Limits::default()).is_err());
     }
 }

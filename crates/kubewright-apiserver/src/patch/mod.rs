@@ -17,7 +17,13 @@ pub mod strategic;
 
 pub use error::PatchError;
 
-/// Whether a body is JSON at all; what is not is refused before anything else is looked at.
-pub fn decode(body: &[u8]) -> Result<serde_json::Value, PatchError> {
-    serde_json::from_slice(body).map_err(|_| PatchError::BadRequest("invalid JSON patch".to_owned()))
+use crate::schema::body::{self, BodyError, Decoded, Format, Limits};
+
+/// Reads the body of a JSON patch, a merge patch or a strategic merge patch, with the repeated keys that field
+/// validation objects to. What is no JSON is refused before anything else is looked at.
+pub fn decode(body: &[u8], limits: &Limits) -> Result<Decoded, PatchError> {
+    body::decode(body, Format::Json, None, limits).map_err(|error| match error {
+        BodyError::TooLarge { .. } => PatchError::TooLarge(error.to_string()),
+        _ => PatchError::BadRequest("invalid JSON patch".to_owned()),
+    })
 }

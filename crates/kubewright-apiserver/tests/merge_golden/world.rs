@@ -288,7 +288,9 @@ impl World {
             return Ok((status, self.store(request.key.clone(), object)).into());
         }
         let live = live.unwrap();
-        let patch = patch::decode(&request.body).map_err(|error| refuse_patch(&error))?;
+        let decoded =
+            patch::decode(&request.body, &Limits::default()).map_err(|error| refuse_patch(&error))?;
+        let (patch, mut findings) = (decoded.value.clone(), decoded.findings.clone());
         let patched = if request.content_type.contains("json-patch") {
             patch::json::apply(live.clone(), &patch)
         } else if request.content_type.contains("strategic") {
@@ -297,13 +299,16 @@ impl World {
             patch::merge::apply(live.clone(), patch.clone())
         };
         let mut patched = patched.map_err(|error| refuse_patch(&error))?;
-        let findings = if kind.validator.is_some() {
+        if request.content_type.contains("json-patch") {
+            findings = patch::json::findings(&decoded);
+        }
+        findings.extend(if kind.validator.is_some() {
             prune(&kind.schema, &mut patched)
         } else {
             let checked = body::check(&patched, Some((&kind.schema, &kind.gvk.kind)), &Limits::default());
             let refuse = |error: BodyError| invalid_patch(&error.to_string(), &patched.to_string());
             checked.map_err(refuse)?.findings
-        };
+        });
         let printed = if request.content_type.contains("strategic") {
             body::printed(&patch)
         } else {

@@ -22,13 +22,9 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison without these paths and everything below them.
-    pub(crate) fn without(self, paths: &FieldSet) -> Self {
-        Self {
-            removed: self.removed.into_recursive_difference(paths),
-            modified: self.modified.into_recursive_difference(paths),
-            added: self.added.into_recursive_difference(paths),
-        }
+    /// The comparison with each set passed through `f`.
+    pub(crate) fn map(self, f: impl Fn(FieldSet) -> FieldSet) -> Self {
+        Self { removed: f(self.removed), modified: f(self.modified), added: f(self.added) }
     }
 
     fn union(self, other: Self) -> Self {

@@ -293,6 +293,16 @@ mod tests {
     }
 
     #[test]
+    fn nesting_is_limited() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(decode(nested(250).as_bytes(), &Limits::default()).is_ok());
+        assert!(decode(nested(251).as_bytes(), &Limits::default()).is_err());
+        assert!(decode(nested(100_000).as_bytes(), &Limits::default()).is_err());
+        let block = (0..300).map(|level| " ".repeat(level) + "a:").collect::<Vec<_>>().join("\n");
+        assert!(decode(block.as_bytes(), &Limits::default()).is_err());
+    }
+
+    #[test]
     fn what_is_not_yaml_is_refused() {
         let refusal = |text: &str| decode(text.as_bytes(), &Limits::default()).unwrap_err().to_string();
         assert_eq!(refusal("a: [1"), "yaml: line 1: did not find expected ',' or ']'");
