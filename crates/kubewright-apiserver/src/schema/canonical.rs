@@ -66,8 +66,8 @@ pub fn forget_empty(node: &Node, value: &mut Value) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
-                let field = object.field(key);
-                if field.is_some_and(|field| field.presence == Presence::AlwaysNull) && is_empty(value) {
+                let field = object.field(key).filter(|field| field.presence == Presence::AlwaysNull);
+                if field.is_some_and(|field| is_collection(field.node.node())) && is_empty(value) {
                     *value = Value::Null;
                 }
                 if let Some(node) = object.value_of(key) {
@@ -126,6 +126,15 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
             }
             canonicalise(node, value);
         }
+    }
+}
+
+/// A list or a map; a pointer to an empty struct or text is something else than none.
+fn is_collection(node: &Node) -> bool {
+    match &node.kind {
+        Kind::List(_) => true,
+        Kind::Object(object) => object.fields.is_empty() && matches!(object.rest, Rest::Values(_)),
+        _ => false,
     }
 }
 
@@ -230,6 +239,10 @@ mod tests {
         let mut role = json!({"rules": [{"verbs": [], "resources": ["pods"]}]});
         forget_empty(&schema, &mut role);
         assert_eq!(role, json!({"rules": [{"verbs": null, "resources": ["pods"]}]}));
+        let schema = Schemas::builtin().lookup(&Gvk::new("apps", "v1", "Deployment")).unwrap();
+        let mut deployment = json!({"spec": {"selector": {}}});
+        forget_empty(&schema, &mut deployment);
+        assert_eq!(deployment, json!({"spec": {"selector": {}}}), "an empty struct is not none");
     }
 
     #[test]
