@@ -15,10 +15,7 @@ use crate::{
         tls::{self, Authority, Identity, TlsError},
     },
     random::Random,
-    registry::{
-        Parts, Registry,
-        semantics::{Schemaless, Semantics},
-    },
+    registry::{Parts, Registry, schematic::Schematic, semantics::Semantics},
     storage::{Retention, Storage},
 };
 
@@ -72,7 +69,7 @@ impl Default for Builder {
             client_ca: None,
             clock: Arc::new(SystemClock),
             random: Random::from_system(),
-            semantics: Arc::new(Schemaless),
+            semantics: Arc::new(Schematic),
             admission: Chain::standard(),
             retention: Retention::default(),
         }

@@ -6,9 +6,10 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use kubewright_apiserver::{ApiServer, authz::Mode, storage::Retention};
+use serde_json::json;
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     ConfigMap {
@@ -48,6 +49,54 @@ async fn writing_the_same_again_is_no_write() {
     let created = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
     let again = maps.replace("a", &PostParams::default(), &created).await.unwrap();
     assert_eq!(again.metadata.resource_version, created.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn a_client_patches_in_all_four_forms() {
+    let server = ApiServer::builder().in_process().unwrap();
+    let maps = maps(server.client());
+    let applied = |value: &str| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": value},
+        }))
+    };
+    let mine = PatchParams::apply("mine");
+    maps.patch("a", &mine, &applied("1")).await.unwrap();
+    let other = PatchParams::default();
+    maps.patch("a", &other, &Patch::Merge(json!({"data": {"merge": "1"}}))).await.unwrap();
+    maps.patch("a", &other, &Patch::Strategic(json!({"data": {"strategic": "1"}}))).await.unwrap();
+    let request = http::Request::patch("/api/v1/namespaces/default/configmaps/a")
+        .header("content-type", "application/json-patch+json")
+        .body(br#"[{"op": "add", "path": "/data/json", "value": "1"}]"#.to_vec());
+    let patched: ConfigMap = server.client().request(request.unwrap()).await.unwrap();
+    let keys: Vec<_> = patched.data.unwrap().into_keys().collect();
+    assert_eq!(keys, ["json", "k", "merge", "strategic"]);
+
+    // An applier that leaves its fields out gives up those and no others.
+    let none = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let given_up = maps.patch("a", &mine, &Patch::Apply(none)).await.unwrap();
+    let keys: Vec<_> = given_up.data.unwrap().into_keys().collect();
+    assert_eq!(keys, ["json", "merge", "strategic"]);
+}
+
+#[tokio::test]
+async fn an_apply_meets_the_owner_of_a_field_and_takes_it_over_only_by_force() {
+    let server = ApiServer::builder().in_process().unwrap();
+    let maps = maps(server.client());
+    let config = |value: &str| {
+        Patch::Apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": value},
+        }))
+    };
+    maps.patch("a", &PatchParams::apply("first"), &config("1")).await.unwrap();
+    let refused = maps.patch("a", &PatchParams::apply("second"), &config("2")).await.unwrap_err();
+    assert!(matches!(refused, kube::Error::Api(status) if status.code == 409
+        && status.message == "Apply failed with 1 conflict: conflict with \"first\": .data.k"));
+    let taken = maps.patch("a", &PatchParams::apply("second").force(), &config("2")).await.unwrap();
+    assert_eq!(taken.data.unwrap()["k"], "2");
+    let owners: Vec<_> =
+        taken.metadata.managed_fields.unwrap().into_iter().filter_map(|entry| entry.manager).collect();
+    assert_eq!(owners, ["second"]);
 }
 
 #[tokio::test]

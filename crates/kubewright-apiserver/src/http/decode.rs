@@ -13,7 +13,7 @@ pub const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// 413.
 pub fn too_large() -> Status {
-    Status::plain(413, "RequestEntityTooLarge", format!("limit is {MAX_BODY}"))
+    Status::plain(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}"))
 }
 
 fn unrecognised(kind: &str, why: &str) -> Status {

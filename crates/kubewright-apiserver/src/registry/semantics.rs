@@ -1,16 +1,12 @@
 //! Where the meaning of fields plugs in: schemas, patches, server-side apply.
 //!
 //! The verbs know objects as JSON. Whatever needs the schema of a type, which fields exist, how lists merge, who owns
-//! what, is behind [`Semantics`], so that the registry can be read and tested without it.
+//! what, is behind [`Semantics`], so that the registry can be read without it. [`Schematic`](super::schematic::Schematic)
+//! is what a server uses unless told otherwise.
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
-use super::{
-    descriptor::{Descriptor, Json},
-    normalise::normalise,
-};
+use super::descriptor::{Descriptor, Json};
 use crate::status::Status;
 
 /// How bodies and answers are written.
@@ -116,47 +112,4 @@ pub trait Semantics: Send + Sync + 'static {
 
     /// Makes a write whose only effect would be new times in `managedFields` no write at all.
     fn keep_times(&self, before: &Json, after: &mut Json);
-}
-
-/// No schemas: bodies are taken as they are, patches are refused, nothing is tracked.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Schemaless;
-
-impl Semantics for Schemaless {
-    fn decode(
-        &self,
-        ty: &Descriptor,
-        body: &[u8],
-        format: Format,
-        _: FieldValidation,
-    ) -> Result<Decoded, Status> {
-        let object = crate::http::decode::plain(&ty.kind, body, format)?;
-        Ok(Decoded { object, warnings: Vec::new() })
-    }
-
-    fn canonicalise(&self, _: &Descriptor, object: &mut Json) {
-        normalise(object);
-    }
-
-    fn at_rest(&self, _: &Descriptor, _: &mut Json) {}
-
-    fn empty(&self, _: &Descriptor) -> Json {
-        Json::new()
-    }
-
-    fn patch(&self, _: &Descriptor, _: Option<&Json>, _: &Patch<'_>) -> Result<Decoded, Status> {
-        Err(Status::plain(
-            415,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: ",
-        ))
-    }
-
-    fn track(&self, _: &Descriptor, _: Option<&Json>, after: &mut Json, _: &Manager<'_>) {
-        if let Some(Value::Object(metadata)) = after.get_mut("metadata") {
-            metadata.remove("managedFields");
-        }
-    }
-
-    fn keep_times(&self, _: &Json, _: &mut Json) {}
 }

@@ -17,15 +17,6 @@ use crate::{
     status::{About, Status},
 };
 
-/// Spec fields that a review shows again.
-fn echo(call_kind: &str, group: &str, metadata: &Value, spec: Option<&Json>, status: &Value) -> Answer {
-    let mut spec = spec.cloned().unwrap_or_default();
-    crate::registry::normalise::normalise(&mut spec);
-    Answer::created(json!({
-        "kind": call_kind, "apiVersion": format!("{group}/v1"), "metadata": metadata, "spec": spec, "status": status,
-    }))
-}
-
 fn user_info(user: &User) -> Value {
     let mut info = json!({"username": user.name});
     if !user.uid.is_empty() {
@@ -51,6 +42,18 @@ impl Registry {
             "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"creationTimestamp": self.now()}, "status": {"userInfo": user_info(call.user)},
         }))
+    }
+
+    /// The review again, with its answer.
+    fn reviewed(&self, call: &Call<'_>, metadata: Value, spec: Option<&Json>, status: Value) -> Answer {
+        let mut review = Json::new();
+        review.insert("kind".into(), call.ty.kind.as_ref().into());
+        review.insert("apiVersion".into(), call.ty.api_version().into());
+        review.insert("metadata".into(), metadata);
+        review.insert("spec".into(), Value::Object(spec.cloned().unwrap_or_default()));
+        review.insert("status".into(), status);
+        self.semantics.canonicalise(call.ty, &mut review);
+        Answer::created(Value::Object(review))
     }
 
     /// The metadata of a review, with who asked: upstream records even that.
@@ -83,7 +86,7 @@ impl Registry {
             None => json!({"user": {}, "error": "invalid bearer token"}),
         };
         let metadata = self.tracked_metadata(call, json!({}), spec.unwrap_or(&Json::new()));
-        Ok(echo("TokenReview", "authentication.k8s.io", &metadata, spec, &status))
+        Ok(self.reviewed(call, metadata, spec, status))
     }
 
     pub(super) fn rules_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
@@ -97,7 +100,7 @@ impl Registry {
             rules.into_iter().map(crate::authz::Rule::to_value).collect()
         };
         let status = json!({"resourceRules": values(resources), "nonResourceRules": values(paths), "incomplete": false});
-        Ok(echo("SelfSubjectRulesReview", "authorization.k8s.io", &json!({}), None, &status))
+        Ok(self.reviewed(call, json!({}), None, status))
     }
 
     /// The three reviews of access: one's own, another's, another's in a namespace.
@@ -154,7 +157,7 @@ impl Registry {
             status["reason"] = decision.reason.into();
         }
         let metadata = self.tracked_metadata(call, metadata, spec);
-        Ok(echo(&call.ty.kind, "authorization.k8s.io", &metadata, Some(spec), &status))
+        Ok(self.reviewed(call, metadata, Some(spec), status))
     }
 }
 
