@@ -1,0 +1,142 @@
+//! Who may do what.
+//!
+//! Modes are tried in turn, as `--authorization-mode` lists them; the first that allows or denies decides, and when
+//! none does the answer is no. Members of `system:masters` may do everything under RBAC.
+
+mod attributes;
+pub mod bootstrap;
+mod escalation;
+mod rbac;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use arc_swap::ArcSwap;
+
+pub use self::{attributes::Access, rbac::Rule};
+use crate::{
+    authn::{MASTERS, User},
+    registry::{Registry, call::Call, descriptor::Json},
+    status::Status,
+};
+
+/// One authoriser of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Roles and bindings.
+    Rbac,
+    /// Everybody may do everything.
+    AlwaysAllow,
+    /// Nobody may do anything.
+    AlwaysDeny,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "RBAC" => Ok(Self::Rbac),
+            "AlwaysAllow" => Ok(Self::AlwaysAllow),
+            "AlwaysDeny" => Ok(Self::AlwaysDeny),
+            other => {
+                Err(format!("{other:?} is not an authorization mode; RBAC, AlwaysAllow and AlwaysDeny are"))
+            }
+        }
+    }
+}
+
+/// What an authoriser says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the request may go on.
+    pub allowed: bool,
+    /// Why, for reviews.
+    pub reason: String,
+}
+
+/// The chain of authorisers.
+#[derive(Debug)]
+pub struct Authorizer {
+    modes: Vec<Mode>,
+    policy: ArcSwap<rbac::Policy>,
+    stale: AtomicBool,
+}
+
+impl Authorizer {
+    /// A chain of modes.
+    pub fn new(modes: Vec<Mode>) -> Self {
+        Self { modes, policy: ArcSwap::default(), stale: AtomicBool::new(true) }
+    }
+
+    /// Roles or bindings have changed.
+    pub fn invalidate(&self) {
+        self.stale.store(true, Ordering::Release);
+    }
+
+    /// Roles and bindings as they are now, compiled.
+    fn policy(&self, registry: &Registry) -> Arc<rbac::Policy> {
+        if self.stale.swap(false, Ordering::AcqRel) {
+            self.policy.store(Arc::new(rbac::Policy::compile(&registry.storage.snapshot())));
+        }
+        self.policy.load_full()
+    }
+
+    /// Whether a user may do something.
+    pub fn decide(&self, registry: &Registry, user: &User, access: &Access<'_>) -> Decision {
+        for mode in &self.modes {
+            match mode {
+                Mode::AlwaysAllow => return Decision { allowed: true, reason: String::new() },
+                Mode::AlwaysDeny => {
+                    return Decision { allowed: false, reason: "Everything is forbidden.".into() };
+                }
+                Mode::Rbac => {
+                    if user.is_in(MASTERS) {
+                        return Decision { allowed: true, reason: String::new() };
+                    }
+                    if let Some(reason) = self.policy(registry).allows(user, access) {
+                        return Decision { allowed: true, reason };
+                    }
+                }
+            }
+        }
+        Decision { allowed: false, reason: String::new() }
+    }
+
+    /// 403 unless a user may do something.
+    pub fn check(&self, registry: &Registry, user: &User, access: &Access<'_>) -> Result<(), Status> {
+        if self.decide(registry, user, access).allowed { Ok(()) } else { Err(access.refusal(user)) }
+    }
+
+    /// The rules that hold for a user in a namespace.
+    pub fn rules(&self, registry: &Registry, user: &User, namespace: &str) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for mode in &self.modes {
+            match mode {
+                Mode::AlwaysAllow => rules.extend(Rule::everything()),
+                Mode::AlwaysDeny => {}
+                Mode::Rbac if user.is_in(MASTERS) => rules.extend(Rule::everything()),
+                Mode::Rbac => rules.extend(self.policy(registry).rules(user, namespace)),
+            }
+        }
+        rules
+    }
+
+    /// Refuses roles and bindings that give more than the writer has.
+    pub fn check_escalation(
+        &self,
+        registry: &Registry,
+        call: &Call<'_>,
+        object: &Json,
+    ) -> Result<(), Status> {
+        if call.ty.group != "rbac.authorization.k8s.io"
+            || !self.modes.contains(&Mode::Rbac)
+            || call.user.is_in(MASTERS)
+        {
+            return Ok(());
+        }
+        escalation::check(self, registry, call, object)
+    }
+}

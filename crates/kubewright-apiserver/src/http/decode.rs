@@ -1,0 +1,164 @@
+//! Request bodies: their limits, and how bytes become an object.
+
+use serde_json::Value;
+
+use super::negotiate::Format;
+use crate::{
+    registry::descriptor::{Descriptor, Json},
+    status::Status,
+};
+
+/// The largest body that is read, as upstream has it.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// 413.
+pub fn too_large() -> Status {
+    Status::plain(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}"))
+}
+
+fn unrecognised(kind: &str, why: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
+         {why}"
+    ))
+}
+
+/// Reads a body as an object without looking into it.
+pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
+    let value: Value = match format {
+        Format::Json if bytes.is_empty() => {
+            return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
+        }
+        Format::Json => serde_json::from_slice(bytes).map_err(|e| unrecognised(kind, &e.to_string()))?,
+        Format::Yaml => yaml(bytes).map_err(|e| unrecognised(kind, &e))?,
+    };
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(unrecognised(kind, "json: cannot unmarshal a value that is no object")),
+    }
+}
+
+/// What a body says that it is.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TypeMeta {
+    kind: Option<String>,
+    api_version: Option<String>,
+}
+
+/// Reads what a body says that it is, and nothing else of it.
+pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
+    match format {
+        Format::Json if bytes.is_empty() => Err(unrecognised(kind, "unexpected end of JSON input (<empty>)")),
+        Format::Json => {
+            let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
+            if first != Some(&b'{') {
+                return Err(unrecognised(kind, "json: cannot unmarshal a value that is no object"));
+            }
+            serde_json::from_slice(bytes).map_err(|e| unrecognised(kind, &e.to_string()))
+        }
+        Format::Yaml => {
+            let object = plain(kind, bytes, format)?;
+            let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
+            Ok(TypeMeta { kind: text("kind"), api_version: text("apiVersion") })
+        }
+    }
+}
+
+/// YAML as JSON. Aliases and depth are bounded by the reader's budget.
+pub fn yaml(bytes: &[u8]) -> Result<Value, String> {
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_slice_with_options::<Value>(bytes, options).map_err(|e| e.to_string())
+}
+
+/// Checks that the body says the kind that the URL says, or nothing.
+pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMeta) -> Result<(), Status> {
+    let said_kind = said.kind.as_deref().unwrap_or_default();
+    let said_version = said.api_version.as_deref().unwrap_or_default();
+    let cannot = |why: String| {
+        let version = said_version.rsplit('/').next().unwrap_or_default();
+        Err(Status::bad_request(format!(
+            "{said_kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        )))
+    };
+    if !said_kind.is_empty() && said_kind != kind {
+        return cannot(format!("converting (v1.{said_kind}) to (core.{kind}): unknown conversion"));
+    }
+    if !said_version.is_empty() && said_version != api_version {
+        let known = said_version.split('/').next() == Some(ty.group.as_ref());
+        if !known {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({said_version}) does not match the expected API version ({api_version})"
+            )));
+        }
+        return cannot(format!("no kind {said_kind:?} is registered for version {said_version:?}"));
+    }
+    Ok(())
+}
+
+/// `metadata` must have the shape that every verb relies on.
+pub fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
+    let refuse = |field: &str, found: &Value, wanted: &str| {
+        let found = match found {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        Err(Status::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a {kind}: json: cannot unmarshal {found} into Go struct \
+             field {field} of type {wanted}"
+        )))
+    };
+    let metadata = match object.get("metadata") {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Object(metadata)) => metadata,
+        Some(other) => return refuse(&format!("{kind}.metadata"), other, "v1.ObjectMeta"),
+    };
+    for (key, value) in metadata {
+        let field = format!("ObjectMeta.metadata.{key}");
+        let fits = match (key.as_str(), value) {
+            (_, Value::Null) => true,
+            ("labels" | "annotations", Value::Object(map)) => {
+                map.values().all(|v| v.is_string() || v.is_null())
+            }
+            ("labels" | "annotations", _) => return refuse(&field, value, "map[string]string"),
+            ("finalizers", Value::Array(list)) => list.iter().all(Value::is_string),
+            ("ownerReferences" | "managedFields", Value::Array(list)) => list.iter().all(Value::is_object),
+            ("generation" | "deletionGracePeriodSeconds", value) => value.is_i64() || value.is_u64(),
+            ("finalizers" | "ownerReferences" | "managedFields", _) => false,
+            (
+                "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "selfLink"
+                | "creationTimestamp" | "deletionTimestamp",
+                value,
+            ) => value.is_string(),
+            _ => true,
+        };
+        if !fits {
+            return refuse(&field, value, "string");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_that_are_no_objects_are_refused() {
+        let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+        for body in [&b""[..], b"{not json", b"[]", b"\"x\"", b"3", deep.as_bytes()] {
+            assert_eq!(plain("ConfigMap", body, Format::Json).unwrap_err().code, 400);
+            assert_eq!(type_meta("ConfigMap", body, Format::Json).unwrap_err().code, 400);
+        }
+    }
+
+    #[test]
+    fn yaml_is_read_as_json() {
+        let body = plain("ConfigMap", b"metadata:\n  name: a\ndata:\n  k: \"1\"\n", Format::Yaml).unwrap();
+        assert_eq!(body["metadata"]["name"], "a");
+    }
+}

@@ -1,0 +1,409 @@
+//! From a request to the verb that answers it.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{
+    ApiBody, decode, impersonate, negotiate,
+    negotiate::Accept,
+    respond,
+    route::{Query, Route},
+};
+use crate::{
+    authn::User,
+    authz::Access,
+    discovery,
+    registry::{
+        Registry,
+        call::{Answer, Call, WriteOptions},
+        descriptor::{Descriptor, Json},
+        semantics::{FieldValidation, Manager, Patch, PatchKind},
+        validation::Errors,
+        verbs::{delete::DeleteOptions, options::ListOptions, update::Writer},
+    },
+    status::{About, Status},
+    table,
+};
+
+/// A request, read.
+pub(super) struct Incoming<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    pub(super) query: Query,
+    pub(super) accept: Option<&'a str>,
+    pub(super) content_type: Option<&'a str>,
+    pub(super) user_agent: &'a str,
+    pub(super) host: &'a str,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Incoming<'_> {
+    /// Answers the request.
+    pub(super) async fn handle(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
+        match self.serve(registry, peer).await {
+            Ok(response) => response,
+            Err(refusal) => respond::status(&refusal),
+        }
+    }
+
+    async fn serve(&self, registry: &Registry, peer: Option<&User>) -> Result<Response<ApiBody>, Status> {
+        let authorization = self.headers.get("authorization").and_then(|v| v.to_str().ok());
+        let user = registry.authenticator.authenticate(registry, peer, authorization)?;
+        let route = Route::parse(self.method, self.path, &self.query);
+        let user = impersonate::resolve(registry, user, self.headers, &route)?;
+        let access = if route.is_resource {
+            Access {
+                verb: &route.verb,
+                group: &route.group,
+                version: &route.version,
+                resource: &route.resource,
+                subresource: &route.subresource,
+                namespace: &route.namespace,
+                name: &route.name,
+                path: "",
+            }
+        } else {
+            Access { verb: &route.verb, path: self.path, ..Access::default() }
+        };
+        // `namespaces/x` is checked in that namespace but spoken of at the cluster's scope.
+        let spoken = if route.resource == "namespaces" && route.is_resource {
+            Access { namespace: "", ..access }
+        } else {
+            access
+        };
+        if !registry.authorizer.decide(registry, &user, &access).allowed {
+            return Err(spoken.refusal(&user));
+        }
+        if route.is_resource { self.resource(registry, &user, &route).await } else { self.path(registry) }
+    }
+
+    /// Paths that are no resources.
+    fn path(&self, registry: &Registry) -> Result<Response<ApiBody>, Status> {
+        let parts: Vec<&str> = self.path.split('/').filter(|p| !p.is_empty()).collect();
+        let types = registry.types();
+        let found = match parts.as_slice() {
+            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
+                return Ok(respond::text(200, "ok"));
+            }
+            ["version"] => Some(version()),
+            ["api" | "apis"] => {
+                let core = parts == ["api"];
+                let wanted = self.wants_aggregated();
+                if wanted.is_none() && self.wants_unknown_form() {
+                    return Err(negotiate::not_acceptable());
+                }
+                if let Some(version) = wanted {
+                    let value = discovery::aggregated(&types, core, version);
+                    let media = format!(
+                        "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+                    );
+                    return Ok(respond::raw(200, &media, serde_json::to_vec(&value).unwrap_or_default()));
+                }
+                Some(if core { discovery::api_versions(self.host) } else { discovery::api_groups(&types) })
+            }
+            ["api", version] => {
+                let found = discovery::api_resources(&types, "", version);
+                Some(found.ok_or_else(Status::no_such_resource)?)
+            }
+            ["apis", group] => discovery::api_group(&types, group),
+            ["apis", group, version] if types.has_group(group) => {
+                let found = discovery::api_resources(&types, group, version);
+                Some(found.ok_or_else(Status::no_such_resource)?)
+            }
+            ["openid", "v1", "jwks"] => Some(registry.tokens.jwks()),
+            [] => Some(
+                json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"]}),
+            ),
+            _ => None,
+        };
+        match found {
+            Some(value) => Ok(respond::json(200, &value)),
+            None => Ok(respond::text(404, "404 page not found\n")),
+        }
+    }
+
+    fn wants_aggregated(&self) -> Option<&'static str> {
+        negotiate::clauses(self.accept?).iter().find_map(|clause| {
+            let ours = clause.media == "application/json"
+                && clause.param("g") == "apidiscovery.k8s.io"
+                && clause.param("as") == "APIGroupDiscoveryList";
+            match clause.param("v") {
+                "v2" if ours => Some("v2"),
+                "v2beta1" if ours => Some("v2beta1"),
+                _ => None,
+            }
+        })
+    }
+
+    /// Whether nothing but forms of discovery is accepted that the server does not have.
+    fn wants_unknown_form(&self) -> bool {
+        let clauses = negotiate::clauses(self.accept.unwrap_or_default());
+        !clauses.is_empty() && clauses.iter().all(|c| !c.param("as").is_empty())
+    }
+
+    async fn resource(
+        &self,
+        registry: &Registry,
+        user: &User,
+        route: &Route,
+    ) -> Result<Response<ApiBody>, Status> {
+        let Some(ty) = registry.resolve(&route.group, &route.version, &route.resource) else {
+            if !route.group.is_empty() && !registry.types().has_group(&route.group) {
+                return Ok(respond::text(404, "404 page not found\n"));
+            }
+            return Err(Status::no_such_resource());
+        };
+        let is_namespace = ty.group.is_empty() && ty.plural == "namespaces";
+        let inside = !route.namespace.is_empty() && !is_namespace;
+        let whole_cluster = matches!(route.verb.as_str(), "list" | "watch" | "deletecollection");
+        if (inside && !ty.namespaced()) || (ty.namespaced() && !inside && !whole_cluster) {
+            let collection_post = route.verb == "create" && route.name.is_empty();
+            return Err(if ty.namespaced() && collection_post {
+                Status::method_not_allowed()
+            } else {
+                Status::no_such_resource()
+            });
+        }
+        if !route.subresource.is_empty() && ty.subresource(&route.subresource).is_none() {
+            return Err(Status::no_such_resource());
+        }
+        let accept = Accept::parse(self.accept)?;
+        let call = Call {
+            ty: &ty,
+            namespace: if is_namespace { "" } else { &route.namespace },
+            name: &route.name,
+            subresource: &route.subresource,
+            user,
+            options: self.write_options(&route.verb)?,
+            warnings: Mutex::default(),
+        };
+        if ty.group.is_empty() && ty.plural == "endpoints" {
+            call.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+        }
+        let result = self.verb(registry, &call, route).await;
+        let mut response = match result {
+            Ok(answer) => {
+                let options = match &accept.shape {
+                    negotiate::Shape::Table(_) => table::Options::parse(self.query.get("includeObject"))?,
+                    _ => table::Options::default(),
+                };
+                respond::answer(answer, &accept, &registry.clock, options)
+            }
+            Err(refusal) => respond::status(&refusal),
+        };
+        respond::warn(&mut response, &call.warnings.lock());
+        Ok(response)
+    }
+
+    async fn verb(&self, registry: &Registry, call: &Call<'_>, route: &Route) -> Result<Answer, Status> {
+        let allowed = match call.ty.subresource(call.subresource) {
+            Some(sub) => sub.verbs.iter().any(|v| *v == route.verb),
+            None => call.ty.has_verb(&route.verb),
+        };
+        if !allowed {
+            return Err(Status::method_not_allowed());
+        }
+        match route.verb.as_str() {
+            "list" | "watch" => {
+                let mut options = ListOptions::parse(self.query.iter())?;
+                options.watch = route.verb == "watch";
+                // The name came out of the selector, which still holds it.
+                let call =
+                    &Call { name: "", options: WriteOptions::default(), warnings: Mutex::default(), ..*call };
+                if options.watch { registry.watch(call, &options) } else { registry.list(call, &options) }
+            }
+            "get" => {
+                if let Some(answer) = registry.inspect(call, self.query.iter()) {
+                    return answer;
+                }
+                registry.get(call, self.query.get("resourceVersion").unwrap_or_default())
+            }
+            "create" => {
+                let object = self.object(registry, call)?;
+                if !call.subresource.is_empty() {
+                    return registry.act(call, &object).await;
+                }
+                if let Some(answer) = registry.ask(call, &object).await {
+                    return answer;
+                }
+                registry.create(call, object).await
+            }
+            "update" => {
+                let object = self.object(registry, call)?;
+                match call.subresource {
+                    "scale" => registry.put_scale(call, &object).await,
+                    "finalize" => registry.finalize(call, &object).await,
+                    _ => registry.update(call, object).await,
+                }
+            }
+            "patch" => self.patch(registry, call).await,
+            "delete" => registry.delete(call, &self.delete_options()?).await,
+            "deletecollection" => {
+                let list = ListOptions::parse(self.query.iter())?;
+                let options = self.delete_options()?;
+                let call =
+                    &Call { name: "", warnings: Mutex::default(), options: call.options.clone(), ..*call };
+                registry.delete_collection(call, &list, &options).await
+            }
+            _ => Err(Status::method_not_allowed()),
+        }
+    }
+
+    /// The body as an object of the call's kind.
+    fn object(&self, registry: &Registry, call: &Call<'_>) -> Result<Json, Status> {
+        let (kind, version) = body_kind(call.ty, call.subresource);
+        let format = negotiate::body_format(self.content_type)?;
+        let said = decode::type_meta(&kind, &self.body, format)?;
+        decode::check_kind(call.ty, &kind, &version, &said)?;
+        let own = call.ty.has_verb("get")
+            && matches!(
+                call.subresource,
+                "" | "status" | "ephemeralcontainers" | "resize" | "approval" | "finalize"
+            );
+        let mut object = if own {
+            let decoded =
+                registry.semantics.decode(call.ty, &self.body, format, call.options.field_validation)?;
+            for warning in decoded.warnings {
+                call.warn(warning);
+            }
+            decoded.object
+        } else {
+            decode::plain(&kind, &self.body, format)?
+        };
+        decode::check_metadata(&kind, &object)?;
+        object.insert("kind".into(), kind.into());
+        object.insert("apiVersion".into(), version.into());
+        Ok(object)
+    }
+
+    async fn patch(&self, registry: &Registry, call: &Call<'_>) -> Result<Answer, Status> {
+        let media = self.content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let kind = match media {
+            "application/json-patch+json" => PatchKind::Json,
+            "application/merge-patch+json" => PatchKind::Merge,
+            "application/strategic-merge-patch+json" => PatchKind::Strategic,
+            "application/apply-patch+yaml" => PatchKind::Apply,
+            _ => {
+                return Err(negotiate::unsupported(
+                    "application/json-patch+json, application/merge-patch+json, \
+                     application/strategic-merge-patch+json, application/apply-patch+yaml",
+                )
+                .with_details());
+            }
+        };
+        if call.subresource != "scale" {
+            return registry.patch(call, kind, &self.body).await;
+        }
+        let now = registry.now();
+        let patch = Patch {
+            kind,
+            body: &self.body,
+            validation: call.options.field_validation,
+            manager: Manager {
+                name: call.options.field_manager.as_str().into(),
+                subresource: "scale",
+                now: &now,
+            },
+            force: call.options.force.unwrap_or(false),
+        };
+        registry
+            .change_scale(
+                call,
+                &mut |current| Ok(registry.semantics.patch(call.ty, Some(current), &patch)?.object),
+                Writer::Patch,
+            )
+            .await
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        if self.body.is_empty() {
+            return DeleteOptions::parse(None, self.query.iter());
+        }
+        let format = negotiate::body_format(self.content_type)?;
+        let body = decode::plain("DeleteOptions", &self.body, format)?;
+        DeleteOptions::parse(Some(&body), self.query.iter())
+    }
+
+    fn write_options(&self, verb: &str) -> Result<WriteOptions, Status> {
+        let mut options = WriteOptions::default();
+        if !matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection") {
+            return Ok(options);
+        }
+        let mut errors = Errors::default();
+        for (key, value) in self.query.iter() {
+            match (key, value) {
+                ("dryRun", "All") => options.dry_run = true,
+                ("dryRun", other) => errors.not_supported("dryRun", other, &["All"]),
+                ("fieldManager", value) => {
+                    if value.len() > 128 {
+                        errors.too_long("fieldManager", 128);
+                    }
+                    value.clone_into(&mut options.field_manager);
+                }
+                ("fieldValidation", "" | "Warn") => {}
+                ("fieldValidation", "Ignore") => options.field_validation = FieldValidation::Ignore,
+                ("fieldValidation", "Strict") => options.field_validation = FieldValidation::Strict,
+                ("fieldValidation", other) => {
+                    errors.not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                }
+                ("force", value) => options.force = Some(crate::registry::verbs::options::flag(value)),
+                _ => {}
+            }
+        }
+        let apply = self.content_type.is_some_and(|t| t.starts_with("application/apply-patch"));
+        if verb == "patch" && !apply && options.force.is_some() {
+            errors.forbidden("force", "may not be specified for non-apply patch");
+        }
+        if verb == "patch" && apply && options.field_manager.is_empty() {
+            errors.required("fieldManager", "is required for apply patch");
+        }
+        if !errors.is_empty() {
+            let kind = match verb {
+                "create" => "CreateOptions",
+                "update" => "UpdateOptions",
+                "patch" => "PatchOptions",
+                _ => "DeleteOptions",
+            };
+            return Err(Status::invalid(About { group: "meta.k8s.io", kind, name: "" }, &errors));
+        }
+        if options.field_manager.is_empty() {
+            // Without a name, the first part of the user agent is the manager.
+            let agent = self.user_agent.split('/').next().unwrap_or_default();
+            let printable: String = agent.chars().filter(|c| !c.is_control()).take(128).collect();
+            options.field_manager = if printable.is_empty() { "unknown".to_owned() } else { printable };
+        }
+        Ok(options)
+    }
+}
+
+/// The kind that a body must have.
+fn body_kind(ty: &Descriptor, subresource: &str) -> (String, String) {
+    match ty.subresource(subresource) {
+        Some(sub) if !sub.group.is_empty() => {
+            (sub.kind.to_string(), format!("{}/{}", sub.group, sub.version))
+        }
+        Some(sub) => (sub.kind.to_string(), ty.api_version()),
+        None => (ty.kind.to_string(), ty.api_version()),
+    }
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "37", "emulationMajor": "1", "emulationMinor": "37",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "36",
+        "gitVersion": concat!("v1.37.0+kubewright-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "2026-08-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, arch()),
+    })
+}
+
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

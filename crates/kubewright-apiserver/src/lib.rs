@@ -1,0 +1,45 @@
+//! An embedded Kubernetes-compatible API server.
+//!
+//! It answers kubectl, kube-rs and client-go as a stock kube-apiserver does, starts in milliseconds, and runs either
+//! in the process of a test, without sockets, or on TLS for everybody else.
+//!
+//! Read the modules in the order in which a request flows:
+//!
+//! ```text
+//!  request ─▶ http ─▶ authn ─▶ authz ─▶ registry (admission, strategies, semantics) ─▶ storage
+//!                                          │                                             │
+//!  answer  ◀─ http ◀─ table ◀──────────────┘                         watch ◀── history ◀─┘
+//! ```
+//!
+//! What fields mean is decided by pure functions over JSON values and schemas, without sockets, storage or clock; the
+//! registry reaches them through [`registry::semantics`]:
+//!
+//! ```text
+//!  body ──decode──▶ value ──patch / apply──▶ value ──prune, default, validate──▶ value with managedFields
+//!                     │            │                       │
+//!                     └────────────┴──── schema ───────────┘
+//! ```
+//!
+//! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
+//! - [`patch`]: JSON patch, merge patch and strategic merge patch.
+//! - [`apply`]: server-side apply and the `managedFields` of every other write.
+
+pub mod admission;
+pub mod apply;
+pub mod authn;
+pub mod authz;
+mod boot;
+pub mod clock;
+pub mod discovery;
+pub mod http;
+pub mod patch;
+pub mod random;
+pub mod registry;
+pub mod schema;
+mod server;
+pub mod status;
+pub mod storage;
+pub mod table;
+pub mod watch;
+
+pub use server::{ApiServer, Builder, RunningServer, StartError};

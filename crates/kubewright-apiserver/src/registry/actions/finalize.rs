@@ -1,0 +1,39 @@
+//! `namespaces/finalize`: the namespace controller says that a namespace is empty.
+
+use crate::{
+    registry::{
+        Registry,
+        call::{Answer, Call},
+        json::{Json, meta_mut, object, object_mut},
+        verbs::update::Writer,
+    },
+    status::Status,
+};
+
+impl Registry {
+    /// PUT of `namespaces/finalize`: only `spec.finalizers` counts.
+    pub async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+        let finalizers = object(body, "spec").and_then(|s| s.get("finalizers")).cloned();
+        let object = self
+            .change(
+                call,
+                &mut |current| {
+                    let mut changed = current.clone();
+                    meta_mut(&mut changed).remove("resourceVersion");
+                    let spec = object_mut(&mut changed, "spec");
+                    match &finalizers {
+                        Some(list) if list.as_array().is_some_and(|l| !l.is_empty()) => {
+                            spec.insert("finalizers".into(), list.clone());
+                        }
+                        _ => {
+                            spec.remove("finalizers");
+                        }
+                    }
+                    Ok(changed)
+                },
+                Writer::Put,
+            )
+            .await?;
+        Ok(Answer::Stored { code: 200, ty: std::sync::Arc::clone(call.ty), object })
+    }
+}

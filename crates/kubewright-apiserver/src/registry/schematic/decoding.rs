@@ -1,0 +1,77 @@
+//! Bodies as objects of their type.
+
+use super::{members, schema};
+use crate::{
+    registry::{
+        descriptor::Descriptor,
+        semantics::{Decoded, FieldValidation, Format},
+    },
+    schema::body::{self, BodyError, Limits},
+    status::Status,
+};
+
+/// Decodes a body, and reports what field validation has to say.
+pub(super) fn decode(
+    ty: &Descriptor,
+    raw: &[u8],
+    format: Format,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    let format = match format {
+        Format::Json => body::Format::Json,
+        Format::Yaml => body::Format::Yaml,
+    };
+    let schema = schema(ty);
+    let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
+    let decoded = body::decode(raw, format, typed, &Limits::default()).map_err(|error| match error {
+        BodyError::TooLarge { .. } => crate::http::decode::too_large(),
+        other => cannot_be_handled(ty, &other.to_string()),
+    })?;
+    let warnings = report(&decoded.findings, validation).map_err(|why| cannot_be_handled(ty, &why))?;
+    Ok(Decoded { object: members(decoded.value), warnings })
+}
+
+/// What becomes of findings: warnings, silence, or the reason of a refusal.
+pub(super) fn report(findings: &[String], validation: FieldValidation) -> Result<Vec<String>, String> {
+    match validation {
+        FieldValidation::Strict if !findings.is_empty() => Err(body::strict_error(findings)),
+        FieldValidation::Warn => Ok(body::warnings(findings)),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
+    }
+}
+
+/// 400: the body is no object of the type.
+pub(super) fn cannot_be_handled(ty: &Descriptor, why: &str) -> Status {
+    let (kind, version) = (&ty.kind, &ty.version);
+    Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::ty, *};
+
+    const UNKNOWN: &[u8] = br#"{"metadata": {"name": "a"}, "data": {"a": "1"}, "foo": 1}"#;
+
+    #[test]
+    fn unknown_fields_are_dropped_and_reported_as_asked() {
+        let read = |validation| decode(&ty("configmaps"), UNKNOWN, Format::Json, validation);
+        let warned = read(FieldValidation::Warn).unwrap();
+        assert!(!warned.object.contains_key("foo"));
+        assert_eq!(warned.warnings, ["unknown field \"foo\""]);
+        assert!(read(FieldValidation::Ignore).unwrap().warnings.is_empty());
+        let refused = read(FieldValidation::Strict).unwrap_err();
+        assert_eq!(refused.code, 400);
+        assert!(
+            refused.message.ends_with("strict decoding error: unknown field \"foo\""),
+            "{}",
+            refused.message
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_refused_whatever_the_validation() {
+        let body = br#"{"data": {"a": 1}}"#;
+        let refused = decode(&ty("configmaps"), body, Format::Json, FieldValidation::Ignore).unwrap_err();
+        assert_eq!(refused.code, 400);
+    }
+}

@@ -1,0 +1,163 @@
+//! [`Semantics`] by schema: what the registry's verbs ask, answered by the pure halves of this crate.
+//!
+//! | the registry asks to | answered by |
+//! |---|---|
+//! | decode a body | `decoding`, over [`schema::body`](crate::schema::body) |
+//! | merge a patch | `patching`, over [`patch`](crate::patch) |
+//! | apply a configuration | `applying`, over [`apply`](crate::apply) |
+//! | record who owns what | `ownership`, over [`apply`](crate::apply) |
+//! | bring an object into canonical form | [`schema::canonical`](crate::schema::canonical) |
+//!
+//! The built-in types have schemas. A type without one is stored as it is sent: nothing is pruned or tracked, and
+//! strategic merge patch and apply, which cannot work without a schema, answer 415.
+//!
+//! Pitfall: the order matters. Bodies are decoded, brought into canonical form, defaulted, and only then tracked; an
+//! apply merges and tracks first. What the server itself assigns (cluster IPs, finalizers, tolerations) is assigned
+//! after tracking, because nobody owns it.
+
+mod applying;
+mod decoding;
+mod ownership;
+mod patching;
+
+use serde_json::Value;
+
+use super::{
+    descriptor::{Descriptor, Json},
+    semantics::{Decoded, FieldValidation, Format, Manager, Patch, PatchKind, Semantics},
+};
+use crate::{
+    schema::{Gvk, Schemas, TypeRef, canonical},
+    status::Status,
+};
+
+/// What fields mean, by the schemas of the built-in types.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Schematic;
+
+fn gvk(ty: &Descriptor) -> Gvk {
+    Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref())
+}
+
+fn schema(ty: &Descriptor) -> Option<TypeRef> {
+    Schemas::builtin().lookup(&gvk(ty))
+}
+
+/// The members of an object; everything that reaches this has been checked to be one.
+fn members(value: Value) -> Json {
+    match value {
+        Value::Object(members) => members,
+        _ => Json::new(),
+    }
+}
+
+/// Lends an object to a function over values.
+fn as_value(object: &mut Json, change: impl FnOnce(&mut Value)) {
+    let mut value = Value::Object(std::mem::take(object));
+    change(&mut value);
+    *object = members(value);
+}
+
+/// 415, with the forms that work without a schema.
+fn needs_a_schema() -> Status {
+    crate::http::negotiate::unsupported("application/json-patch+json, application/merge-patch+json")
+        .with_details()
+}
+
+impl Semantics for Schematic {
+    fn decode(
+        &self,
+        ty: &Descriptor,
+        body: &[u8],
+        format: Format,
+        validation: FieldValidation,
+    ) -> Result<Decoded, Status> {
+        decoding::decode(ty, body, format, validation)
+    }
+
+    fn canonicalise(&self, ty: &Descriptor, object: &mut Json) {
+        if let Some(schema) = schema(ty) {
+            as_value(object, |value| canonical::canonicalise(&schema, value));
+        }
+    }
+
+    fn at_rest(&self, ty: &Descriptor, object: &mut Json) {
+        if let Some(schema) = schema(ty) {
+            as_value(object, |value| canonical::forget_empty(&schema, value));
+        }
+    }
+
+    fn empty(&self, ty: &Descriptor) -> Json {
+        schema(ty).map(|schema| members(canonical::empty_object(&schema))).unwrap_or_default()
+    }
+
+    fn patch(&self, ty: &Descriptor, current: Option<&Json>, patch: &Patch<'_>) -> Result<Decoded, Status> {
+        match (patch.kind, current) {
+            (PatchKind::Apply, _) => applying::apply(ty, current, patch),
+            (_, Some(current)) => patching::patch(ty, current, patch),
+            (_, None) => Err(Status::internal("only an apply can create an object")),
+        }
+    }
+
+    fn track(&self, ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>) {
+        ownership::track(ty, before, after, manager);
+    }
+
+    fn keep_times(&self, before: &Json, after: &mut Json) {
+        ownership::keep_times(before, after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::builtin;
+
+    pub(super) fn ty(plural: &str) -> Descriptor {
+        builtin::descriptors().into_iter().find(|ty| ty.plural == plural).unwrap()
+    }
+
+    pub(super) fn json(value: Value) -> Json {
+        members(value)
+    }
+
+    #[test]
+    fn every_built_in_type_has_a_schema() {
+        let without: Vec<_> =
+            builtin::descriptors().iter().filter(|ty| schema(ty).is_none()).map(gvk).collect();
+        assert_eq!(without, []);
+    }
+
+    #[test]
+    fn an_empty_list_that_is_always_printed_comes_back_from_storage_as_null() {
+        let mut role = json(json!({"metadata": {"name": "a"}, "rules": []}));
+        Schematic.canonicalise(&ty("roles"), &mut role);
+        assert_eq!(role["rules"], json!([]));
+        Schematic.at_rest(&ty("roles"), &mut role);
+        assert_eq!(role["rules"], Value::Null);
+    }
+
+    #[test]
+    fn a_type_without_a_schema_is_left_alone_and_cannot_be_applied() {
+        let mut unknown = ty("configmaps");
+        unknown.kind = "Unknown".into();
+        let sent = json(json!({"kind": "Unknown", "apiVersion": "v1", "metadata": {"name": "a"}, "x": []}));
+        let mut object = sent.clone();
+        Schematic.canonicalise(&unknown, &mut object);
+        Schematic.at_rest(&unknown, &mut object);
+        assert_eq!(object, sent);
+        for (kind, code) in [(PatchKind::Apply, 415), (PatchKind::Strategic, 415), (PatchKind::Merge, 200)] {
+            let patch = Patch {
+                kind,
+                body: b"{\"kind\": \"Unknown\", \"apiVersion\": \"v1\"}",
+                validation: FieldValidation::Warn,
+                manager: Manager { name: "m".into(), subresource: "", now: "2026-08-01T00:00:00Z" },
+                force: false,
+            };
+            let answer = Schematic.patch(&unknown, Some(&sent), &patch);
+            assert_eq!(answer.map_or_else(|status| status.code, |_| 200), code, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who owns which field: `managedFields` of creates, updates and patches.
+//!
+//! An endpoint does not let everything be written through it: the object itself keeps its `status`, and `/status` keeps
+//! the `spec`. Whoever sends such fields there does not own them. Which ones they are is upstream's, per type.
+
+use serde_json::Value;
+
+use super::{as_value, gvk, members, schema};
+use crate::{
+    apply::{FieldManager, FieldSet, keep_times_of_unchanged},
+    registry::{
+        descriptor::{Descriptor, Json},
+        semantics::Manager,
+    },
+    schema::{Gvk, TypeRef},
+};
+
+/// Paths into an object, from its root.
+type Paths = &'static [&'static [&'static str]];
+
+const STATUS: Paths = &[&["status"]];
+const SPEC: Paths = &[&["spec"]];
+
+/// Kinds whose `/status` keeps all of `metadata` too.
+const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("certificates.k8s.io", "PodCertificateRequest"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"),
+    ("internal.apiserver.k8s.io", "StorageVersion"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("resource.k8s.io", "DeviceTaintRule"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storagemigration.k8s.io", "StorageVersionMigration"),
+];
+
+/// What can be owned through one endpoint of a type.
+pub(super) struct Endpoint<'s> {
+    subresource: &'s str,
+    reset: FieldSet,
+    only: Option<Paths>,
+}
+
+impl<'s> Endpoint<'s> {
+    pub(super) fn new(ty: &Descriptor, subresource: &'s str) -> Self {
+        let only: Option<Paths> = match (ty.group.as_ref(), ty.kind.as_ref(), subresource) {
+            ("", "Pod", "ephemeralcontainers") => Some(&[&["spec", "ephemeralContainers"]]),
+            ("", "Pod", "resize") => Some(&[
+                &["spec", "containers", "*", "resources"],
+                &["spec", "containers", "*", "resizePolicy"],
+                &["spec", "initContainers", "*", "resources"],
+                &["spec", "initContainers", "*", "resizePolicy"],
+            ]),
+            _ => None,
+        };
+        let reset = FieldSet::of_fields(kept(ty, subresource).iter().copied());
+        Self { subresource, reset, only }
+    }
+
+    /// The tracker of the fields that are written through this endpoint.
+    pub(super) fn fields<'a>(&'a self, schema: &'a TypeRef, gvk: &'a Gvk, now: &'a str) -> FieldManager<'a> {
+        let fields = FieldManager::new(schema, gvk, now).subresource(self.subresource);
+        match self.only {
+            Some(only) => fields.only(only),
+            None => fields.reset(&self.reset),
+        }
+    }
+}
+
+/// The fields that an endpoint keeps as they are stored.
+fn kept(ty: &Descriptor, subresource: &str) -> Paths {
+    match (ty.group.as_ref(), ty.kind.as_ref(), subresource) {
+        ("certificates.k8s.io", "CertificateSigningRequest", "status") => {
+            &[&["spec"], &["status", "conditions"]]
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest", "approval") => {
+            &[&["spec"], &["status", "certificate"]]
+        }
+        // A request is signed as it was made: not even its spec can be written again.
+        ("certificates.k8s.io", "CertificateSigningRequest", _) => &[&["spec"], &["status"]],
+        ("apps", "Deployment", "status") => &[&["spec"], &["metadata", "labels"]],
+        ("", "Pod", "status") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
+        (group, kind, "status") if STATUS_KEEPS_METADATA.contains(&(group, kind)) => {
+            &[&["spec"], &["metadata"]]
+        }
+        (_, _, "status") => SPEC,
+        _ if ty.subresource("status").is_some() => STATUS,
+        _ => &[],
+    }
+}
+
+/// Records what a write changed.
+pub(super) fn track(ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>) {
+    let Some(schema) = schema(ty) else { return };
+    let gvk = gvk(ty);
+    let endpoint = Endpoint::new(ty, manager.subresource);
+    let live = before.map(|object| Value::Object(object.clone()));
+    let new = Value::Object(std::mem::take(after));
+    let fields = endpoint.fields(&schema, &gvk, manager.now);
+    *after = members(fields.update(live.as_ref(), new, &manager.name));
+}
+
+/// Takes the old times back where `managedFields` would differ only in them.
+pub(super) fn keep_times(before: &Json, after: &mut Json) {
+    let old = Value::Object(before.clone());
+    as_value(after, |new| keep_times_of_unchanged(&old, new));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::tests::{json as object, ty},
+        *,
+    };
+
+    fn owned(ty: &Descriptor, before: &Json, mut after: Json, subresource: &str) -> Value {
+        let manager = Manager { name: "m".into(), subresource, now: "2026-08-01T00:00:00Z" };
+        track(ty, Some(before), &mut after, &manager);
+        let entries = after["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        let own = |entry: &&Value| entry["manager"] == "m";
+        entries.iter().find(own).map_or(Value::Null, |entry| entry["fieldsV1"].clone())
+    }
+
+    #[test]
+    fn each_endpoint_gives_only_the_fields_that_can_be_written_through_it() {
+        let ty = ty("deployments");
+        let mut before = object(json!({
+            "kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}, "spec": {"replicas": 1},
+            "status": {},
+        }));
+        let creator = Manager { name: "creator".into(), subresource: "", now: "2026-08-01T00:00:00Z" };
+        track(&ty, None, &mut before, &creator);
+        let mut after = before.clone();
+        after["spec"]["replicas"] = 2.into();
+        after["status"] = json!({"replicas": 2});
+        after["metadata"]["labels"] = json!({"a": "b"});
+        assert_eq!(
+            owned(&ty, &before, after.clone(), ""),
+            json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {"f:replicas": {}}})
+        );
+        assert_eq!(owned(&ty, &before, after, "status"), json!({"f:status": {"f:replicas": {}}}));
+    }
+
+    #[test]
+    fn times_of_unchanged_owners_stay() {
+        let entry = |time: &str| {
+            object(json!({"metadata": {"managedFields": [
+                {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": time,
+                 "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}},
+            ]}}))
+        };
+        let before = entry("2026-08-01T00:00:00Z");
+        let mut after = entry("2026-08-01T00:00:09Z");
+        keep_times(&before, &mut after);
+        assert_eq!(after, before);
+    }
+}

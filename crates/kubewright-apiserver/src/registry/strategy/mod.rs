@@ -1,0 +1,124 @@
+//! What differs between types in behaviour: small functions, chosen by group and kind.
+//!
+//! A [`Strategy`] is plain functions on JSON objects. Everything else about a type is data in its descriptor.
+
+mod core;
+mod misc;
+mod network;
+mod pod;
+mod podchecks;
+mod podspec;
+pub mod service;
+mod services;
+mod templates;
+mod volumes;
+mod workloads;
+
+use super::{
+    descriptor::Json,
+    validation::{Errors, names::NameRule},
+};
+
+/// What a strategy may know of the request while an object is prepared.
+#[derive(Debug)]
+pub struct Preparing<'a> {
+    /// The moment, as `metadata` writes it.
+    pub now: &'a str,
+    /// Who asks.
+    pub user: &'a crate::authn::User,
+}
+
+/// The functions of a type. The default ones do nothing.
+#[derive(Debug)]
+pub struct Strategy {
+    /// The rule for names.
+    pub names: NameRule,
+    /// Fills in what the client left out.
+    pub default: fn(&mut Json),
+    /// Sets and drops what the client may not decide when creating.
+    pub prepare_create: fn(&mut Json, &Preparing<'_>),
+    /// The same when replacing: the new object, the old one.
+    pub prepare_update: fn(&mut Json, &Json),
+    /// The same for `/status`, where everything but the status comes from the old object already.
+    pub prepare_status: fn(&mut Json, &Json),
+    /// Checks a new object.
+    pub validate: fn(&Json, &mut Errors),
+    /// Checks a change: the new object, the old one.
+    pub validate_update: fn(&Json, &Json, &mut Errors),
+    /// Checks a change of `/status`.
+    pub validate_status: fn(&Json, &Json, &mut Errors),
+    /// Checks a change by way of another subresource.
+    pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
+    /// Warnings for the client about a new or changed object.
+    pub warnings: fn(&Json, &mut Vec<String>),
+}
+
+fn nothing(_: &mut Json) {}
+fn nothing_created(_: &mut Json, _: &Preparing<'_>) {}
+fn nothing_updated(_: &mut Json, _: &Json) {}
+fn no_checks(_: &Json, _: &mut Errors) {}
+fn no_update_checks(_: &Json, _: &Json, _: &mut Errors) {}
+fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
+fn no_warnings(_: &Json, _: &mut Vec<String>) {}
+
+/// What types do that have nothing of their own.
+pub const PLAIN: Strategy = Strategy {
+    names: NameRule::Subdomain,
+    default: nothing,
+    prepare_create: nothing_created,
+    prepare_update: nothing_updated,
+    prepare_status: nothing_updated,
+    validate: no_checks,
+    validate_update: no_update_checks,
+    validate_status: no_update_checks,
+    validate_subresource: no_subresource_checks,
+    warnings: no_warnings,
+};
+
+/// The strategy of a built-in type.
+pub fn of(group: &str, kind: &str) -> &'static Strategy {
+    static PLAIN_TYPE: Strategy = PLAIN;
+    match (group, kind) {
+        ("", "Pod") => &pod::POD,
+        ("", "PodTemplate") => &core::POD_TEMPLATE,
+        ("", "ReplicationController") => &core::REPLICATION_CONTROLLER,
+        ("", "ConfigMap") => &core::CONFIG_MAP,
+        ("", "Secret") => &core::SECRET,
+        ("", "Namespace") => &core::NAMESPACE,
+        ("", "Node") => &core::NODE,
+        ("", "PersistentVolumeClaim") => &core::CLAIM,
+        ("", "PersistentVolume") => &core::VOLUME,
+        ("", "LimitRange") => &core::LIMIT_RANGE,
+        ("", "ResourceQuota") => &core::QUOTA,
+        ("" | "events.k8s.io", "Event") => &core::EVENT,
+        ("", "Endpoints") => &core::ENDPOINTS,
+        ("", "Service") => &services::SERVICE,
+        ("apps", "Deployment") => &workloads::DEPLOYMENT,
+        ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
+        ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
+        ("apps", "DaemonSet") => &workloads::DAEMON_SET,
+        ("batch", "Job") => &workloads::JOB,
+        ("batch", "CronJob") => &workloads::CRON_JOB,
+        ("autoscaling", "HorizontalPodAutoscaler") => &workloads::AUTOSCALER,
+        ("networking.k8s.io", "Ingress") => &network::INGRESS,
+        ("networking.k8s.io", "IngressClass") => &network::INGRESS_CLASS,
+        ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
+        ("discovery.k8s.io", "EndpointSlice") => &network::ENDPOINT_SLICE,
+        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => &misc::ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &misc::BINDING,
+        ("storage.k8s.io", "StorageClass") => &misc::STORAGE_CLASS,
+        ("storage.k8s.io", "CSIDriver") => &misc::CSI_DRIVER,
+        ("policy", "PodDisruptionBudget") => &misc::BUDGET,
+        ("scheduling.k8s.io", "PriorityClass") => &misc::PRIORITY_CLASS,
+        ("coordination.k8s.io", "Lease") => &misc::LEASE,
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &misc::MUTATING_WEBHOOK,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &misc::VALIDATING_WEBHOOK,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+            &misc::ADMISSION_POLICY
+        }
+        ("admissionregistration.k8s.io", _) => &misc::ADMISSION_BINDING,
+        ("apiregistration.k8s.io", "APIService") => &misc::API_SERVICE,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &misc::SIGNING_REQUEST,
+        _ => &PLAIN_TYPE,
+    }
+}

@@ -1,0 +1,160 @@
+//! CREATE.
+
+use std::sync::Arc;
+
+use super::update::Writer;
+use crate::{
+    admission::{Attributes, Operation},
+    registry::{
+        Registry,
+        call::{Answer, Call},
+        descriptor::{Generation, Json},
+        json::{meta, meta_mut, text},
+        objectmeta,
+        semantics::Manager,
+        strategy::Preparing,
+        validation::Errors,
+    },
+    status::Status,
+    storage::{Expect, Object},
+};
+
+/// How often a generated name is tried again when it is taken.
+const NAME_ATTEMPTS: u32 = 8;
+
+impl Registry {
+    /// POST to a collection.
+    pub async fn create(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
+        super::check_target(call, &mut object)?;
+        let version = text(meta(&object), "resourceVersion");
+        if !version.is_empty() && version != "0" {
+            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        }
+        let object = self.create_object(call, object, Writer::Put).await?;
+        Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object })
+    }
+
+    /// Creates an object whose place has been checked.
+    pub(super) async fn create_object(
+        &self,
+        call: &Call<'_>,
+        mut object: Json,
+        writer: Writer,
+    ) -> Result<Arc<Object>, Status> {
+        let ty = call.ty;
+        let now = self.now();
+        meta_mut(&mut object).remove("resourceVersion");
+        super::settle(self, ty, &mut object);
+        if writer != Writer::Apply {
+            let manager = Manager {
+                name: call.options.field_manager.as_str().into(),
+                subresource: call.subresource,
+                now: &now,
+            };
+            self.semantics.track(ty, None, &mut object, &manager);
+        }
+        let mut attributes = Attributes::new(call, Operation::Create, object, None);
+        self.admission.admit(self, &mut attributes).await?;
+        let mut object = attributes.into_object();
+
+        let generates = text(meta(&object), "name").is_empty();
+        let base = text(meta(&object), "generateName").to_owned();
+        for attempt in 1.. {
+            self.identify(&mut object, generates, &base, &now);
+            // Only a name that may be taken needs the object again.
+            let mut prepared = if generates { object.clone() } else { std::mem::take(&mut object) };
+            self.prepare_create(call, &mut prepared, &now)?;
+            let attributes = Attributes::new(call, Operation::Create, prepared, None);
+            if let Err(refusal) = self.admission.validate(self, &attributes).await {
+                self.allocator.release(call, &attributes.object);
+                return Err(refusal);
+            }
+            let prepared = attributes.into_object();
+            let key = call.key(text(meta(&prepared), "name"));
+            let stored = self.to_stored(call, prepared);
+            let draft = ty.draft(&stored);
+            if call.options.dry_run {
+                if let Some(current) = self.storage.get(&ty.storage, &key) {
+                    return Err(taken(call, key.name(), &current));
+                }
+                self.allocator.release(call, &stored);
+                return Ok(Arc::new(draft.preview(None)));
+            }
+            match self.storage.put(&ty.storage, &key, Expect::Absent, draft) {
+                Ok(object) => {
+                    self.after_write(call, None, Some(&stored));
+                    return Ok(object);
+                }
+                Err(raced) => {
+                    self.allocator.release(call, &stored);
+                    if !generates || attempt >= NAME_ATTEMPTS {
+                        let current =
+                            raced.current.ok_or_else(|| Status::internal("the store lost an object"))?;
+                        return Err(taken(call, key.name(), &current));
+                    }
+                }
+            }
+        }
+        Err(Status::internal("no name was free"))
+    }
+
+    fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {
+        let metadata = meta_mut(object);
+        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            metadata.remove(key);
+        }
+        if generates && !base.is_empty() {
+            let name = objectmeta::generated_name(base, &self.random.suffix());
+            metadata.insert("name".into(), name.into());
+        }
+        metadata.insert("uid".into(), self.random.uid().into());
+        metadata.insert("creationTimestamp".into(), now.into());
+    }
+
+    fn prepare_create(&self, call: &Call<'_>, object: &mut Json, now: &str) -> Result<(), Status> {
+        let ty = call.ty;
+        objectmeta::set_generation(object, i64::from(ty.generation != Generation::None));
+        if ty.subresource("status").is_some() {
+            object.remove("status");
+        }
+        (ty.strategy.prepare_create)(object, &Preparing { now, user: call.user });
+        super::resettle(self, ty, object);
+        self.allocator.prepare_create(self, call, object)?;
+
+        let mut errors = Errors::default();
+        objectmeta::validate(object, ty, &mut errors);
+        (ty.strategy.validate)(object, &mut errors);
+        if !errors.is_empty() {
+            self.allocator.release(call, object);
+            return Err(call.invalid(text(meta(object), "name"), &errors));
+        }
+        let mut warnings = Vec::new();
+        (ty.strategy.warnings)(object, &mut warnings);
+        for warning in warnings {
+            call.warn(warning);
+        }
+        self.authorizer.check_escalation(self, call, object)
+    }
+
+    /// The object in the version that is stored, without `kind` and `apiVersion`.
+    pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
+        self.semantics.at_rest(call.ty, &mut object);
+        if let Some(conversion) = call.ty.conversion {
+            (conversion.to_stored)(&mut object);
+        }
+        object
+    }
+
+    /// What must follow a write that was stored.
+    pub(super) fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
+        self.allocator.after_write(call, before, after);
+        if call.ty.group == "rbac.authorization.k8s.io" {
+            self.authorizer.invalidate();
+        }
+    }
+}
+
+fn taken(call: &Call<'_>, name: &str, current: &Object) -> Status {
+    let prefix = if current.meta.deletion.is_some() { "object is being deleted: " } else { "" };
+    Status::already_exists(call.ty.about(name), prefix)
+}

@@ -1,0 +1,31 @@
+//! GET of one object.
+
+use std::sync::Arc;
+
+use crate::{
+    registry::{
+        Registry,
+        call::{Answer, Call},
+    },
+    status::Status,
+    storage::Object,
+};
+
+impl Registry {
+    /// The stored object that a call names, or 404.
+    pub fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
+        self.storage
+            .get(&call.ty.storage, &call.key(call.name))
+            .ok_or_else(|| Status::not_found(call.ty.about(call.name)))
+    }
+
+    /// GET. A version that is no number is an error without a reason, as upstream has it.
+    pub fn get(&self, call: &Call<'_>, resource_version: &str) -> Result<Answer, Status> {
+        let revision = super::options::revision(resource_version).map_err(Status::internal)?;
+        if revision > self.storage.revision() {
+            return Err(super::list::too_large(revision, self.storage.revision()));
+        }
+        let object = self.find(call)?;
+        Ok(Answer::Stored { code: 200, ty: Arc::clone(call.ty), object })
+    }
+}

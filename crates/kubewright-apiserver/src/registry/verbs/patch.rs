@@ -1,0 +1,84 @@
+//! PATCH: the four forms, each by way of [`crate::registry::semantics`].
+
+use std::sync::Arc;
+
+use super::update::Writer;
+use crate::{
+    registry::{
+        Registry,
+        call::{Answer, Call},
+        json::{Json, meta, meta_mut, text},
+        semantics::{Manager, Patch, PatchKind},
+    },
+    status::Status,
+};
+
+impl Registry {
+    /// PATCH. An apply of a missing object creates it.
+    pub async fn patch(&self, call: &Call<'_>, kind: PatchKind, body: &[u8]) -> Result<Answer, Status> {
+        let now = self.now();
+        let patch = Patch {
+            kind,
+            body,
+            validation: call.options.field_validation,
+            manager: Manager {
+                name: call.options.field_manager.as_str().into(),
+                subresource: call.subresource,
+                now: &now,
+            },
+            force: call.options.force.unwrap_or(false),
+        };
+        let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
+        if !exists && kind == PatchKind::Apply && call.subresource.is_empty() {
+            let decoded = self.semantics.patch(call.ty, None, &patch)?;
+            for warning in decoded.warnings {
+                call.warn(warning);
+            }
+            let mut object = decoded.object;
+            super::check_target(call, &mut object)?;
+            check_name(call, kind, &mut object)?;
+            let object = self.create_object(call, object, Writer::Apply).await?;
+            return Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object });
+        }
+        let object = self
+            .change(
+                call,
+                &mut |current| {
+                    let decoded = self.semantics.patch(call.ty, Some(current), &patch)?;
+                    for warning in decoded.warnings {
+                        call.warn(warning);
+                    }
+                    let mut object = decoded.object;
+                    // A patch that does not speak of the version does not insist on it.
+                    if text(meta(&object), "resourceVersion") == text(meta(current), "resourceVersion") {
+                        meta_mut(&mut object).remove("resourceVersion");
+                    }
+                    super::check_target(call, &mut object)?;
+                    check_name(call, kind, &mut object)?;
+                    Ok(object)
+                },
+                if kind == PatchKind::Apply { Writer::Apply } else { Writer::Patch },
+            )
+            .await?;
+        Ok(Answer::Stored { code: 200, ty: Arc::clone(call.ty), object })
+    }
+}
+
+/// A patch cannot rename; one that does not name the object means the one of the URL.
+fn check_name(call: &Call<'_>, kind: PatchKind, object: &mut Json) -> Result<(), Status> {
+    match text(meta(object), "name") {
+        "" if kind == PatchKind::Apply => Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        ))),
+        "" => {
+            meta_mut(object).insert("name".into(), call.name.into());
+            Ok(())
+        }
+        name if name == call.name => Ok(()),
+        name => Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        ))),
+    }
+}

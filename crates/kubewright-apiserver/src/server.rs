@@ -1,0 +1,283 @@
+//! Starting and stopping a server.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    admission::Chain,
+    authn::{Authenticator, MASTERS, User, service_account, token_file::TokenFile},
+    authz::{Authorizer, Mode},
+    boot,
+    clock::{Clock, SharedClock, SystemClock},
+    http::{
+        ApiService,
+        tls::{self, Authority, Identity, TlsError},
+    },
+    random::Random,
+    registry::{Parts, Registry, schematic::Schematic, semantics::Semantics},
+    storage::{Retention, Storage},
+};
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address or port")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// TLS could not be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Tokens could not be signed.
+    #[error(transparent)]
+    Key(#[from] service_account::KeyError),
+}
+
+/// What a server is started with.
+pub struct Builder {
+    bind: SocketAddr,
+    modes: Vec<Mode>,
+    tokens: TokenFile,
+    client_ca: Option<String>,
+    clock: SharedClock,
+    random: Random,
+    semantics: Arc<dyn Semantics>,
+    admission: Chain,
+    retention: Retention,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("bind", &self.bind)
+            .field("modes", &self.modes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 0)),
+            modes: vec![Mode::Rbac],
+            tokens: TokenFile::default(),
+            client_ca: None,
+            clock: Arc::new(SystemClock),
+            random: Random::from_system(),
+            semantics: Arc::new(Schematic),
+            admission: Chain::standard(),
+            retention: Retention::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// Where to listen; port 0 is any free one.
+    #[must_use]
+    pub fn bind(mut self, address: SocketAddr) -> Self {
+        self.bind = address;
+        self
+    }
+
+    /// The authorisers, in order.
+    #[must_use]
+    pub fn authorization(mut self, modes: impl Into<Vec<Mode>>) -> Self {
+        self.modes = modes.into();
+        self
+    }
+
+    /// Users by static token.
+    #[must_use]
+    pub fn tokens(mut self, tokens: TokenFile) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// An authority (PEM) whose client certificates are believed, besides the server's own.
+    #[must_use]
+    pub fn client_ca(mut self, pem: impl Into<String>) -> Self {
+        self.client_ca = Some(pem.into());
+        self
+    }
+
+    /// Where timestamps come from.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// The seed of uids and generated names.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.random = Random::from_seed(seed);
+        self
+    }
+
+    /// Who knows schemas, patches and field ownership.
+    #[must_use]
+    pub fn semantics(mut self, semantics: impl Semantics) -> Self {
+        self.semantics = Arc::new(semantics);
+        self
+    }
+
+    /// The admission plugins.
+    #[must_use]
+    pub fn admission(mut self, chain: Chain) -> Self {
+        self.admission = chain;
+        self
+    }
+
+    /// How much history is kept for watchers.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// A server without sockets.
+    pub fn in_process(self) -> Result<ApiServer, StartError> {
+        let registry = Registry::new(Parts {
+            storage: Arc::new(Storage::with_retention(self.retention)),
+            clock: self.clock,
+            random: self.random,
+            semantics: self.semantics,
+            admission: self.admission,
+            authorizer: Authorizer::new(self.modes),
+            authenticator: Authenticator { tokens: self.tokens, refuse_anonymous: false },
+            tokens: service_account::Issuer::generate("https://kubernetes.default.svc")?,
+        });
+        boot::fill(&registry);
+        Ok(ApiServer { service: ApiService::new(Arc::new(registry)), stop: CancellationToken::new() })
+    }
+
+    /// A server that listens on TLS.
+    pub async fn start(mut self) -> Result<RunningServer, StartError> {
+        let bind = self.bind;
+        let client_ca = self.client_ca.take();
+        let listener = tokio::net::TcpListener::bind(bind)
+            .await
+            .map_err(|source| StartError::Listen { address: bind, source })?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen { address: bind, source })?;
+        let authority = Authority::generate()?;
+        let admin = authority.client("kubernetes-admin", &[MASTERS])?;
+        let mut ips = vec![address.ip(), std::net::IpAddr::from([127, 0, 0, 1])];
+        ips.dedup();
+        let config = authority.server_config(authority.server(&ips)?, client_ca.as_deref())?;
+        let server = self.in_process()?;
+        let task = tokio::spawn(tls::serve(listener, config, server.service.clone(), server.stop.clone()));
+        Ok(RunningServer { server, address, authority, admin, task })
+    }
+}
+
+/// A server in this process. Dropping it ends every watch.
+#[derive(Debug)]
+pub struct ApiServer {
+    service: ApiService,
+    stop: CancellationToken,
+}
+
+impl ApiServer {
+    /// How a server is started.
+    ///
+    /// ```
+    /// use kube::Api;
+    /// use kubewright::k8s_openapi::api::core::v1::Namespace;
+    /// use kubewright_apiserver::ApiServer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::builder().in_process()?;
+    /// let namespaces = Api::<Namespace>::all(server.client());
+    /// assert!(namespaces.get("kube-system").await.is_ok());
+    /// # Ok(()) }
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The server as a `tower::Service`, for whoever shows credentials in their requests.
+    pub fn service(&self) -> ApiService {
+        self.service.clone()
+    }
+
+    /// A client that may do everything, without sockets.
+    pub fn client(&self) -> kube::Client {
+        self.client_as(User {
+            name: "kubernetes-admin".into(),
+            groups: vec![MASTERS.into()],
+            ..User::default()
+        })
+    }
+
+    /// A client of some user, without sockets.
+    pub fn client_as(&self, user: User) -> kube::Client {
+        kube::Client::new(self.service.for_peer(user), "default")
+    }
+
+    /// What it serves.
+    pub fn registry(&self) -> &Arc<Registry> {
+        self.service.registry()
+    }
+
+    /// Forgets all history, as an etcd compaction does: older watches and continue tokens answer 410.
+    pub fn compact(&self) {
+        self.registry().storage.compact();
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.registry().storage.close();
+    }
+}
+
+/// A server that listens on TLS.
+#[derive(Debug)]
+pub struct RunningServer {
+    server: ApiServer,
+    address: SocketAddr,
+    authority: Authority,
+    admin: Identity,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl RunningServer {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The server itself.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// A kubeconfig for an administrator.
+    pub fn kubeconfig(&self) -> String {
+        use base64::{Engine, engine::general_purpose::STANDARD};
+        use secrecy::ExposeSecret;
+        let ca = STANDARD.encode(&self.authority.certificate);
+        let certificate = STANDARD.encode(&self.admin.certificate);
+        let key = STANDARD.encode(self.admin.key.expose_secret());
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: kubewright\n  cluster:\n    server: https://{}\n    \
+             certificate-authority-data: {ca}\nusers:\n- name: kubernetes-admin\n  user:\n    \
+             client-certificate-data: {certificate}\n    client-key-data: {key}\ncontexts:\n- name: kubewright\n  \
+             context:\n    cluster: kubewright\n    user: kubernetes-admin\ncurrent-context: kubewright\n",
+            self.address
+        )
+    }
+
+    /// Stops: no new connections, watches end, requests finish.
+    pub async fn stop(self) {
+        self.server.stop.cancel();
+        self.server.registry().storage.close();
+        let _ = self.task.await;
+    }
+}

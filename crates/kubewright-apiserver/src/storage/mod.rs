@@ -1,0 +1,218 @@
+//! What the server remembers: objects as encoded bytes, one revision, snapshots, and the history that watchers read.
+//!
+//! - One global revision counts all writes, as etcd's does. Writes go through one lock, one at a time, and each
+//!   publishes a new [`Snapshot`]; readers never wait for writers and hold a consistent state for as long as they like.
+//! - An [`Object`] is its encoded JSON plus the few things that selectors, owners and finalizers need. Nothing is
+//!   encoded again for a read.
+//! - Every resource has a [`Feed`] of its changes. [`Cursor`]s walk it from any retained revision; older ones are
+//!   [`Expired`]. A read at an older revision takes the present snapshot and undoes the changes since.
+//!
+//! Pitfall: [`Storage`] knows nothing of Kubernetes rules. Whoever writes must have read first and passes the revision
+//! it read; a write that lost a race is told what is there now.
+
+mod history;
+mod object;
+mod snapshot;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use imbl::OrdMap;
+use kubewright::ObjectKey;
+use parking_lot::{Mutex, RwLock};
+
+pub use self::{
+    history::{Cursor, Event, Expired, Feed, Retention},
+    object::{Draft, Meta, Object},
+    snapshot::{Collection, Snapshot},
+};
+
+/// A write found something else than it expected.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the stored object is not the one that was read")]
+pub struct Raced {
+    /// What is stored now.
+    pub current: Option<Arc<Object>>,
+}
+
+/// What a write expects to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing under this key.
+    Absent,
+    /// The object of this revision.
+    Revision(u64),
+}
+
+/// The store of one server.
+///
+/// ```
+/// use kubewright::ObjectKey;
+/// use kubewright_apiserver::storage::{Draft, Expect, Storage};
+/// use serde_json::json;
+///
+/// let storage = Storage::default();
+/// let object = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
+/// let draft = Draft::encode(object.as_object().unwrap(), Box::default());
+/// let key = ObjectKey::namespaced("default", "a");
+/// let stored = storage.put("configmaps", &key, Expect::Absent, draft)?;
+///
+/// let before = storage.snapshot();
+/// storage.remove("configmaps", &key, stored.revision)?;
+/// assert!(before.get("configmaps", &key).is_some());
+/// assert!(storage.snapshot().get("configmaps", &key).is_none());
+/// # Ok::<(), kubewright_apiserver::storage::Raced>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Storage {
+    published: ArcSwap<Snapshot>,
+    /// Held while a write is decided and published; readers never take it.
+    writer: Mutex<()>,
+    feeds: RwLock<OrdMap<Arc<str>, Arc<Feed>>>,
+    retention: Retention,
+}
+
+impl Storage {
+    /// A store that keeps this much history.
+    pub fn with_retention(retention: Retention) -> Self {
+        Self { retention, ..Self::default() }
+    }
+
+    /// Everything that is stored now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.load_full()
+    }
+
+    /// One object as it is now.
+    pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.published.load().get(resource, key)
+    }
+
+    /// The revision of the last write.
+    pub fn revision(&self) -> u64 {
+        self.published.load().revision
+    }
+
+    /// A revision up to which every change is in the history: no write is between its snapshot and its event.
+    pub fn settled(&self) -> u64 {
+        let _writing = self.writer.lock();
+        self.revision()
+    }
+
+    /// Creates or replaces an object.
+    pub fn put(
+        &self,
+        resource: &str,
+        key: &ObjectKey,
+        expect: Expect,
+        draft: Draft,
+    ) -> Result<Arc<Object>, Raced> {
+        let _writing = self.writer.lock();
+        let snapshot = self.published.load_full();
+        let mut collection = snapshot.collection(resource);
+        let before = collection.get(key).cloned();
+        check(before.as_ref(), expect)?;
+        let revision = snapshot.revision + 1;
+        let object = Arc::new(draft.finish(revision));
+        collection.objects.insert(key.clone(), Arc::clone(&object));
+        let event = Event {
+            revision,
+            key: key.clone(),
+            before,
+            after: Some(Arc::clone(&object)),
+            shown: Arc::clone(&object),
+        };
+        self.publish(&snapshot, resource, collection, event);
+        Ok(object)
+    }
+
+    /// Removes an object; answers what watchers are shown: its last state under the revision of the removal.
+    pub fn remove(&self, resource: &str, key: &ObjectKey, revision: u64) -> Result<Arc<Object>, Raced> {
+        let _writing = self.writer.lock();
+        let snapshot = self.published.load_full();
+        let mut collection = snapshot.collection(resource);
+        let before = collection.get(key).cloned();
+        check(before.as_ref(), Expect::Revision(revision))?;
+        let Some(before) = before else { return Err(Raced { current: None }) };
+        let revision = snapshot.revision + 1;
+        let shown = Arc::new(before.at(revision));
+        collection.objects.remove(key);
+        let event = Event {
+            revision,
+            key: key.clone(),
+            before: Some(before),
+            after: None,
+            shown: Arc::clone(&shown),
+        };
+        self.publish(&snapshot, resource, collection, event);
+        Ok(shown)
+    }
+
+    /// The snapshot first, then the history: whoever hears of a change can also read it.
+    fn publish(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
+        let feed = self.feed(resource);
+        let mut next = Snapshot { revision: event.revision, resources: old.resources.clone() };
+        next.resources.insert(resource.into(), collection);
+        self.published.store(Arc::new(next));
+        feed.push(event, self.retention);
+    }
+
+    /// The history of a resource.
+    pub fn feed(&self, resource: &str) -> Arc<Feed> {
+        if let Some(feed) = self.feeds.read().get(resource) {
+            return Arc::clone(feed);
+        }
+        let mut feeds = self.feeds.write();
+        if let Some(feed) = feeds.get(resource) {
+            return Arc::clone(feed);
+        }
+        let feed = Arc::new(Feed::starting_at(0));
+        feeds.insert(resource.into(), Arc::clone(&feed));
+        feed
+    }
+
+    /// The objects of a resource as they were at a revision that is not in the future.
+    pub fn collection_at(&self, resource: &str, revision: u64) -> Result<Collection, Expired> {
+        let (mut collection, undo) = {
+            // Between the publication of a snapshot and of its event, only the writer sees both.
+            let _writing = self.writer.lock();
+            let feed = self.feed(resource);
+            (self.published.load().collection(resource), feed.after(revision, usize::MAX)?)
+        };
+        for event in undo.iter().rev() {
+            match &event.before {
+                Some(before) => collection.objects.insert(event.key.clone(), Arc::clone(before)),
+                None => collection.objects.remove(&event.key),
+            };
+        }
+        Ok(collection)
+    }
+
+    /// Forgets all history: watches and reads from before now answer 410, as after an etcd compaction.
+    pub fn compact(&self) {
+        let _writing = self.writer.lock();
+        let revision = self.revision();
+        for feed in self.feeds.read().values() {
+            feed.compact(revision);
+        }
+    }
+
+    /// Ends every watch.
+    pub fn close(&self) {
+        for feed in self.feeds.read().values() {
+            feed.close();
+        }
+    }
+}
+
+fn check(current: Option<&Arc<Object>>, expect: Expect) -> Result<(), Raced> {
+    let fits = match (current, expect) {
+        (None, Expect::Absent) => true,
+        (Some(object), Expect::Revision(revision)) => object.revision == revision,
+        _ => false,
+    };
+    if fits { Ok(()) } else { Err(Raced { current: current.cloned() }) }
+}
+
+#[cfg(test)]
+mod tests;

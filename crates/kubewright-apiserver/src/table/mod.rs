@@ -1,0 +1,126 @@
+//! Tables: what `kubectl get` prints.
+//!
+//! Every type has columns and a function from an object to cells. Types without their own have name and age, as
+//! upstream's fallback printer.
+
+mod age;
+mod columns;
+mod printers;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+pub use self::{age::age, columns::Column};
+use crate::{
+    registry::{
+        descriptor::{Descriptor, Json},
+        json::{meta, name},
+    },
+    status::Status,
+};
+
+/// What rows carry besides cells (`includeObject`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Options {
+    /// The metadata.
+    #[default]
+    Metadata,
+    /// The whole object.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Options {
+    /// Reads `includeObject`.
+    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
+        match text {
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("Object") => Ok(Self::Object),
+            Some("None") => Ok(Self::None),
+            Some(other) => Err(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+                 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+/// An object as its metadata.
+pub fn partial(object: &Json, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": meta(object),
+    })
+}
+
+/// A table of objects.
+pub fn of(
+    ty: &Descriptor,
+    objects: &[Json],
+    metadata: &Map<String, Value>,
+    version: &str,
+    options: Options,
+    now: Timestamp,
+) -> Value {
+    let printer = printers::of(&ty.group, &ty.kind);
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut row = json!({"cells": (printer.cells)(object, now)});
+            if let Some(conditions) = (printer.conditions)(object) {
+                row["conditions"] = conditions;
+            }
+            match options {
+                Options::Metadata => {
+                    let mut shown = partial(object, version);
+                    hide_internal(ty, &mut shown);
+                    row["object"] = shown;
+                }
+                Options::Object => row["object"] = Value::Object(object.clone()),
+                Options::None => row["object"] = Value::Null,
+            }
+            row
+        })
+        .collect();
+    table(printer.columns, &rows, metadata, version)
+}
+
+/// Tables are made of upstream's internal form, which has no annotation for a daemon set's template generation.
+fn hide_internal(ty: &Descriptor, partial: &mut Value) {
+    if ty.kind != "DaemonSet" {
+        return;
+    }
+    if let Some(metadata) = partial.get_mut("metadata").and_then(Value::as_object_mut) {
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let empty = annotations.is_some_and(|a| {
+            a.remove("deprecated.daemonset.template.generation");
+            a.is_empty()
+        });
+        if empty {
+            metadata.remove("annotations");
+        }
+    }
+}
+
+/// A table of one Scale.
+pub fn of_scale(scale: &Value, version: &str, now: Timestamp) -> Value {
+    let Some(object) = scale.as_object() else { return scale.clone() };
+    let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+    let available = scale.pointer("/status/replicas").cloned().unwrap_or_else(|| 0.into());
+    let row = json!({
+        "cells": [name(object), desired, available, age(object, now)], "object": partial(object, version),
+    });
+    let mut metadata = Map::new();
+    if let Some(revision) = meta(object).get("resourceVersion") {
+        metadata.insert("resourceVersion".into(), revision.clone());
+    }
+    table(columns::SCALE, &[row], &metadata, version)
+}
+
+fn table(columns: &[Column], rows: &[Value], metadata: &Map<String, Value>, version: &str) -> Value {
+    let columns: Vec<Value> = columns.iter().map(Column::to_value).collect();
+    json!({
+        "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata,
+        "columnDefinitions": columns, "rows": rows,
+    })
+}

@@ -1,0 +1,178 @@
+//! Recorded exchanges with a real kube-apiserver, replayed with the pure functions of this crate.
+//!
+//! A [`World`](world::World) holds the objects of one scenario and answers just enough of the API to reach patches,
+//! apply, field validation and the checks of custom resources. Steps that are about something else (options,
+//! names, media types, the validation rules of built-in types) are skipped by name below; the server's own replay
+//! covers them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod compare;
+mod defaults;
+mod world;
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use kubewright_apiserver::schema::{Gvk, Schemas, canonical};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// Steps that are not about merging, by scenario.
+const SKIPPED: &[(&str, &[&str])] = &[
+    (
+        "apply/bad-requests",
+        &[
+            "no-manager",
+            "name-mismatch",
+            "no-name",
+            "long-manager",
+            "bad-force",
+            "other-namespace",
+            "force-on-merge",
+        ],
+    ),
+    ("apply/containers-merge-by-name", &["no-key"]),
+    ("apply/unknown-and-invalid-fields", &["invalid", "negative"]),
+    ("apply/scale-and-status-subresources", &["status-of-absent"]),
+    ("patch/apply-basics", &["no-manager", "other-name", "force-merge"]),
+    ("patch/merge-patch", &["missing"]),
+    (
+        "patch/patch-refusals",
+        &[
+            "plain-json",
+            "unknown-type",
+            "rename",
+            "move-ns",
+            "change-uid",
+            "change-kind",
+            "bad-label",
+            "creation-time",
+        ],
+    ),
+    ("core/field-validation", &["bogus", "put-strict"]),
+    (
+        "core/create-bad-bodies",
+        &[
+            "empty",
+            "garbage",
+            "array",
+            "string",
+            "no-kind",
+            "no-version",
+            "wrong-kind",
+            "wrong-version",
+            "unknown-kind",
+            "no-name",
+            "name-and-generate",
+        ],
+    ),
+    ("crd/prune-unknown-fields", &["bad-mode"]),
+];
+
+/// The bodies of a transcript as they were written: field validation reports in the order of the document.
+#[derive(Deserialize)]
+struct Written {
+    steps: Vec<WrittenStep>,
+}
+
+#[derive(Deserialize)]
+struct WrittenStep {
+    request: WrittenRequest,
+}
+
+#[derive(Deserialize)]
+struct WrittenRequest {
+    body: Option<Box<RawValue>>,
+}
+
+fn transcripts() -> Vec<(String, Value, Written)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/transcripts");
+    let ours = [
+        "apply",
+        "patch",
+        "core/field-validation",
+        "core/create-bad-bodies",
+        "crd/prune",
+        "crd/preserve",
+        "crd/int-or-string",
+        "crd/ratcheting",
+        "crd/validate-",
+        "crd/defaulting",
+    ];
+    let mut out = Vec::new();
+    for area in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in fs::read_dir(&area).unwrap().map(|entry| entry.unwrap().path()) {
+            let name =
+                format!("{}/{}", area.file_name().unwrap().display(), file.file_stem().unwrap().display());
+            if ours.iter().any(|prefix| name.starts_with(prefix)) {
+                let text = fs::read(&file).unwrap();
+                out.push((
+                    name,
+                    serde_json::from_slice(&text).unwrap(),
+                    serde_json::from_slice(&text).unwrap(),
+                ));
+            }
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
+}
+
+#[test]
+fn recorded_exchanges_come_out_the_same() {
+    let mut problems = Vec::new();
+    let (mut scenarios, mut steps) = (0, 0);
+    for (name, transcript, written) in transcripts() {
+        let skipped =
+            SKIPPED.iter().find(|(scenario, _)| *scenario == name).map_or(&[][..], |(_, steps)| steps);
+        let mut world = world::World::new();
+        scenarios += 1;
+        for (step, written) in transcript["steps"].as_array().unwrap().iter().zip(&written.steps) {
+            let id = step["id"].as_str().unwrap();
+            if skipped.contains(&id) {
+                continue;
+            }
+            steps += 1;
+            let body = written.request.body.as_ref().map_or("", |body| body.get());
+            let answer = world.answer(&step["request"], body);
+            world.remember(id, &answer);
+            let differences = compare::differences(step, &answer, &mut world);
+            problems.extend(differences.into_iter().map(|difference| format!("{name} {id}: {difference}")));
+        }
+    }
+    assert!(scenarios >= 32 && steps >= 180, "{scenarios} scenarios, {steps} steps");
+    assert!(problems.is_empty(), "{} differences\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn skipped_steps_exist() {
+    let known: BTreeSet<String> = transcripts().into_iter().map(|(name, ..)| name).collect();
+    for (scenario, _) in SKIPPED {
+        assert!(known.contains(*scenario), "{scenario}");
+    }
+}
+
+/// Whatever the real server answers with is in the form that Go writes, so bringing it into that form must change
+/// nothing.
+#[test]
+fn recorded_objects_are_in_canonical_form() {
+    let mut seen = 0;
+    for (name, transcript, _) in transcripts() {
+        for step in transcript["steps"].as_array().unwrap() {
+            let body = &step["answer"]["body"];
+            let text = |key: &str| body[key].as_str().unwrap_or_default();
+            let gvk = Gvk::from_api_version(text("apiVersion"), text("kind"));
+            let Some(schema) =
+                Schemas::builtin().lookup(&gvk).filter(|_| body["metadata"]["uid"].is_string())
+            else {
+                continue;
+            };
+            let mut again = body.clone();
+            canonical::canonicalise(&schema, &mut again);
+            canonical::forget_empty(&schema, &mut again);
+            assert_eq!(&again, body, "{name} {}", step["id"]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen}");
+}

@@ -1,0 +1,143 @@
+//! `kubewright up`: a cluster's API server on TLS, ready in milliseconds.
+
+use std::{
+    fs,
+    io::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+use kubewright_apiserver::{ApiServer, StartError, authn::token_file::TokenFile, authz::Mode};
+
+/// What runs besides the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Controllers {
+    /// Nothing.
+    None,
+    /// The built-in controllers.
+    All,
+}
+
+/// The options of `kubewright up`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The address to listen on; port 0 is any free one.
+    #[arg(long, default_value = "127.0.0.1:6443")]
+    bind: SocketAddr,
+    /// Users by static token: lines of `token,user,uid,"group1,group2"`.
+    #[arg(long, value_name = "CSV")]
+    token_auth_file: Option<PathBuf>,
+    /// An authority whose client certificates are believed.
+    #[arg(long, value_name = "PEM")]
+    client_ca_file: Option<PathBuf>,
+    /// Authorisers, in order: RBAC, `AlwaysAllow`, `AlwaysDeny`.
+    #[arg(long, value_delimiter = ',', default_value = "RBAC")]
+    authorization_mode: Vec<Mode>,
+    /// Where to write a kubeconfig for an administrator.
+    #[arg(long, value_name = "FILE", default_value = "kubewright.kubeconfig")]
+    kubeconfig_out: PathBuf,
+    /// The built-in controllers to run.
+    #[arg(long, value_enum, default_value = "none")]
+    controllers: Controllers,
+    /// How many simulated nodes to run.
+    #[arg(long, default_value_t = 0)]
+    nodes: u32,
+    /// Where to keep the cluster; without it, it lives in memory.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+/// Why `kubewright up` did not come up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpError {
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {source}")]
+    Tokens { path: PathBuf, source: kubewright_apiserver::authn::token_file::TokenFileError },
+    #[error("cannot write the kubeconfig {path}: {source}; choose another place with --kubeconfig-out")]
+    Kubeconfig { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    #[error("this build keeps the cluster in memory only; leave --data-dir out, or its writes would be lost")]
+    NotDurable,
+}
+
+fn read(path: &Path) -> Result<String, UpError> {
+    fs::read_to_string(path).map_err(|source| UpError::Read { path: path.to_owned(), source })
+}
+
+/// A kubeconfig holds a private key: only its owner may read it.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Runs until SIGTERM or Ctrl-C.
+pub(crate) async fn run(args: Args) -> Result<(), UpError> {
+    if args.data_dir.is_some() {
+        return Err(UpError::NotDurable);
+    }
+    if args.controllers == Controllers::All || args.nodes > 0 {
+        note("this build has no controllers and no nodes: --controllers all and --nodes change nothing");
+    }
+    let mut builder = ApiServer::builder().bind(args.bind).authorization(args.authorization_mode);
+    if let Some(path) = &args.token_auth_file {
+        let tokens = TokenFile::parse(&read(path)?)
+            .map_err(|source| UpError::Tokens { path: path.clone(), source })?;
+        builder = builder.tokens(tokens);
+    }
+    if let Some(path) = &args.client_ca_file {
+        builder = builder.client_ca(read(path)?);
+    }
+    let stop = signals().map_err(UpError::Signals)?;
+    let server = builder.start().await?;
+    write_private(&args.kubeconfig_out, &server.kubeconfig())
+        .map_err(|source| UpError::Kubeconfig { path: args.kubeconfig_out.clone(), source })?;
+    say(&format!(
+        "kubewright is ready on https://{}; use it with: kubectl --kubeconfig {} get namespaces",
+        server.address(),
+        args.kubeconfig_out.display()
+    ));
+    stop.await;
+    server.stop().await;
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the one line that scripts wait for")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+fn note(line: &str) {
+    eprintln!("note: {line}");
+}
+
+#[cfg(unix)]
+fn signals() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            biased;
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signals() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
