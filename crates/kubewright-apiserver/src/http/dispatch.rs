@@ -19,9 +19,9 @@ use crate::{
         Registry,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
-        semantics::{FieldValidation, Manager, Patch, PatchKind},
+        semantics::{FieldValidation, PatchKind},
         validation::Errors,
-        verbs::{delete::DeleteOptions, options::ListOptions, update::Writer},
+        verbs::{delete::DeleteOptions, options::ListOptions},
     },
     status::{About, Status},
     table,
@@ -294,28 +294,10 @@ impl Incoming<'_> {
                 .with_details());
             }
         };
-        if call.subresource != "scale" {
-            return registry.patch(call, kind, &self.body).await;
+        match call.subresource {
+            "scale" => registry.patch_scale(call, kind, &self.body).await,
+            _ => registry.patch(call, kind, &self.body).await,
         }
-        let now = registry.now();
-        let patch = Patch {
-            kind,
-            body: &self.body,
-            validation: call.options.field_validation,
-            manager: Manager {
-                name: call.options.field_manager.as_str().into(),
-                subresource: "scale",
-                now: &now,
-            },
-            force: call.options.force.unwrap_or(false),
-        };
-        registry
-            .change_scale(
-                call,
-                &mut |current| Ok(registry.semantics.patch(call.ty, Some(current), &patch)?.object),
-                Writer::Patch,
-            )
-            .await
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Status> {

@@ -153,7 +153,8 @@ pub fn validate_update(new: &mut Json, old: &Json, errors: &mut Errors) {
     let old_meta = meta(old);
     let new_meta = meta_mut(new);
     for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if new_meta.get(key).is_none_or(|v| v.is_null() || v == "") {
+        // Whatever a client says about the time of creation is ignored, not refused.
+        if key == "creationTimestamp" || new_meta.get(key).is_none_or(|v| v.is_null() || v == "") {
             match old_meta.get(key) {
                 Some(value) => new_meta.insert(key.into(), value.clone()),
                 None => new_meta.remove(key),
@@ -175,9 +176,7 @@ pub fn validate_update(new: &mut Json, old: &Json, errors: &mut Errors) {
             errors.forbidden("metadata.finalizers", &why);
         }
     }
-    for key in
-        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
-    {
+    for key in ["name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let (new_value, old_value) = (new_meta.get(key), old_meta.get(key));
         if new_value != old_value && new_value.is_some() {
             let value = new_value.cloned().unwrap_or_default();

@@ -41,24 +41,31 @@ impl Json {
             (a, b) => a == b,
         }
     }
-
-    pub(crate) fn to_value(&self) -> Value {
-        match self {
-            Self::Null => Value::Null,
-            Self::Bool(b) => Value::Bool(*b),
-            Self::Number(n) => Value::Number(n.clone()),
-            Self::String(s) => Value::String(s.clone()),
-            Self::Array(list) => list.iter().map(Self::to_value).collect(),
-            Self::Object(members) => {
-                Value::Object(members.iter().map(|(k, v)| (k.clone(), v.to_value())).collect())
-            }
-        }
-    }
 }
 
+/// Members are written in their order: a server sees the body as the recorded one saw it.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_value().fmt(f)
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(b) => b.fmt(f),
+            Self::Number(n) => n.fmt(f),
+            Self::String(s) => Value::from(s.as_str()).fmt(f),
+            Self::Array(list) => {
+                f.write_str("[")?;
+                for (i, item) in list.iter().enumerate() {
+                    write!(f, "{}{item}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(members) => {
+                f.write_str("{")?;
+                for (i, (key, value)) in members.iter().enumerate() {
+                    write!(f, "{}{}:{value}", if i > 0 { "," } else { "" }, Value::from(key.as_str()))?;
+                }
+                f.write_str("}")
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{decoding::report, members, needs_a_schema, schema};
+use super::{decoding::report, gvk, members, needs_a_schema, schema};
 use crate::{
     patch::{self, PatchError},
     registry::{
@@ -10,7 +10,10 @@ use crate::{
         semantics::{Decoded, Patch, PatchKind},
         validation::Errors,
     },
-    schema::body::{self, Limits},
+    schema::{
+        Gvk, Schemas,
+        body::{self, Limits},
+    },
     status::{About, Status},
 };
 
@@ -29,6 +32,10 @@ pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Res
     }
     .map_err(|error| refused(&error))?;
 
+    // A strategic merge works on the struct, which has no kind to change.
+    if request.kind != PatchKind::Strategic {
+        check_kind(ty, &patched).map_err(|why| does_not_fit(&patched, &why))?;
+    }
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
     let checked = body::check(&patched, typed, &Limits::default())
         .map_err(|error| does_not_fit(&patched, &error.to_string()))?;
@@ -36,6 +43,25 @@ pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Res
     findings.extend(checked.findings);
     let warnings = report(&findings, request.validation).map_err(|why| does_not_fit(&patched, &why))?;
     Ok(Decoded { object: members(checked.value), warnings })
+}
+
+/// A patch makes no other kind of an object, but it may leave the kind out.
+fn check_kind(ty: &Descriptor, patched: &Value) -> Result<(), String> {
+    let wanted = gvk(ty);
+    let said = |name: &str| patched.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let version = said("apiVersion").map_or_else(|| wanted.api_version(), str::to_owned);
+    let found = Gvk::from_api_version(&version, said("kind").unwrap_or(&wanted.kind));
+    if found == wanted {
+        return Ok(());
+    }
+    if Schemas::builtin().lookup(&found).is_none() {
+        return Err(format!("no kind {:?} is registered for version {version:?}", found.kind));
+    }
+    let package = wanted.group.split('.').next().filter(|label| !label.is_empty()).unwrap_or("core");
+    Err(format!(
+        "converting ({}.{}) to ({package}.{}): unknown conversion",
+        found.version, found.kind, wanted.kind
+    ))
 }
 
 /// The answer to a patch that cannot be merged.
@@ -55,4 +81,51 @@ fn does_not_fit(patched: &Value, why: &str) -> Status {
     let mut errors = Errors::default();
     errors.invalid("patch", body::printed(patched), why);
     Status::invalid(About { group: "", kind: "", name: "" }, &errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::tests::{json as object, ty},
+        *,
+    };
+    use crate::registry::semantics::{FieldValidation, Manager};
+
+    fn patched(kind: PatchKind, body: &Value) -> Result<Decoded, Status> {
+        let map = object(json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}));
+        let body = body.to_string();
+        let request = Patch {
+            kind,
+            body: body.as_bytes(),
+            validation: FieldValidation::Warn,
+            manager: Manager { name: "m".into(), subresource: "", now: "2026-08-01T00:00:00Z" },
+            force: false,
+        };
+        patch(&ty("configmaps"), &map, &request)
+    }
+
+    #[test]
+    fn a_patch_cannot_change_the_kind() {
+        let refused = patched(PatchKind::Merge, &json!({"kind": "Secret"})).unwrap_err();
+        assert_eq!(refused.code, 422);
+        let why = "converting (v1.Secret) to (core.ConfigMap): unknown conversion";
+        assert!(refused.message.ends_with(why), "{}", refused.message);
+        let replace = json!([{"op": "replace", "path": "/apiVersion", "value": "v9"}]);
+        let refused = patched(PatchKind::Json, &replace).unwrap_err();
+        assert_eq!(refused.code, 422);
+        let why = "no kind \"ConfigMap\" is registered for version \"v9\"";
+        assert!(refused.message.ends_with(why), "{}", refused.message);
+    }
+
+    #[test]
+    fn a_patch_may_take_the_kind_away() {
+        assert!(patched(PatchKind::Merge, &json!({"kind": null, "apiVersion": null})).is_ok());
+    }
+
+    #[test]
+    fn a_patch_that_is_no_json_is_refused_before_the_object_is_looked_at() {
+        assert_eq!(patched(PatchKind::Json, &json!({"op": "add"})).unwrap_err().code, 400);
+    }
 }

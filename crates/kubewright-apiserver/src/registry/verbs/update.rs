@@ -112,8 +112,8 @@ impl Registry {
         if forgets {
             meta_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
         }
-        // A binding belongs to nobody's fields.
-        if writer != Writer::Apply && call.subresource != "binding" {
+        // A binding belongs to nobody's fields, and those of a Scale have been tracked as such.
+        if writer != Writer::Apply && !matches!(call.subresource, "binding" | "scale") {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
                 subresource: call.subresource,
