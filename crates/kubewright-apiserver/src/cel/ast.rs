@@ -5,6 +5,8 @@
 pub(super) struct Expr {
     pub(super) id: usize,
     pub(super) at: usize,
+    /// How many nodes lie below each other here.
+    pub(super) depth: usize,
     pub(super) kind: Kind,
 }
 

@@ -7,8 +7,10 @@ use super::{
 
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                       BYTES, IDENTIFIER}";
-/// Deeper expressions are refused, as upstream does.
-const MAX_DEPTH: usize = 250;
+/// Deeper expressions are refused: checking and evaluation walk them on the stack of a request.
+const MAX_DEPTH: usize = 100;
+/// How tightly `&&` binds.
+const AND: usize = 1;
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -74,7 +76,8 @@ impl Parser {
 
     fn node(&mut self, at: usize, kind: Kind) -> Expr {
         self.ids += 1;
-        Expr { id: self.ids, at, kind }
+        let depth = 1 + deepest(&kind);
+        Expr { id: self.ids, at, depth, kind }
     }
 
     fn call(&mut self, at: usize, function: &str, args: Vec<Expr>) -> Expr {
@@ -102,27 +105,82 @@ impl Parser {
         Ok(expr)
     }
 
-    /// Binary operators by precedence, lowest first.
+    /// Binary operators that bind at least as tightly as `level`.
     fn binary(&mut self, level: usize) -> Result<Expr, Issue> {
-        const LEVELS: [&[&str]; 5] =
-            [&["||"], &["&&"], &["<", "<=", ">=", ">", "==", "!=", "in"], &["+", "-"], &["*", "/", "%"]];
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
-        loop {
-            let found = match &self.peek().token {
-                Token::Symbol(symbol) => *symbol,
-                Token::Ident(word) if word == "in" => "in",
-                _ => return Ok(left),
-            };
-            if !operators.contains(&found) {
-                return Ok(left);
-            }
+        let mut left = self.unary()?;
+        while let Some((found, name)) = self.operator().filter(|(found, _)| *found >= level) {
             let at = self.peek().at;
             self.at += 1;
-            let right = self.binary(level + 1)?;
-            let name = if found == "in" { "@in".to_owned() } else { format!("_{found}_") };
-            left = self.call(at, &name, vec![left, right]);
+            let right = self.binary(found + 1)?;
+            left = if found <= AND {
+                self.chain(at, name, found, left, right)?
+            } else {
+                self.checked_call(at, name, vec![left, right])?
+            };
         }
+        Ok(left)
+    }
+
+    /// The binary operator that comes next: how tightly it binds, and its function.
+    fn operator(&self) -> Option<(usize, &'static str)> {
+        let found = match &self.peek().token {
+            Token::Symbol(symbol) => *symbol,
+            Token::Ident(word) if word == "in" => "in",
+            _ => return None,
+        };
+        Some(match found {
+            "||" => (0, "_||_"),
+            "&&" => (AND, "_&&_"),
+            "<" => (2, "_<_"),
+            "<=" => (2, "_<=_"),
+            ">" => (2, "_>_"),
+            ">=" => (2, "_>=_"),
+            "==" => (2, "_==_"),
+            "!=" => (2, "_!=_"),
+            "in" => (2, "@in"),
+            "+" => (3, "_+_"),
+            "-" => (3, "_-_"),
+            "*" => (4, "_*_"),
+            "/" => (4, "_/_"),
+            "%" => (4, "_%_"),
+            _ => return None,
+        })
+    }
+
+    /// `a && b && c …` as a balanced tree: long chains stay shallow.
+    fn chain(
+        &mut self,
+        at: usize,
+        name: &str,
+        level: usize,
+        first: Expr,
+        second: Expr,
+    ) -> Result<Expr, Issue> {
+        let (mut terms, mut places) = (vec![first, second], vec![at]);
+        while self.operator().is_some_and(|(found, _)| found == level) {
+            places.push(self.peek().at);
+            self.at += 1;
+            terms.push(self.binary(level + 1)?);
+        }
+        while terms.len() > 1 {
+            let (mut next, mut between) = (Vec::new(), Vec::new());
+            let mut rest = terms.into_iter();
+            let mut ops = places.into_iter();
+            while let Some(left) = rest.next() {
+                next.push(match (rest.next(), ops.next()) {
+                    (Some(right), Some(at)) => self.checked_call(at, name, vec![left, right])?,
+                    _ => left,
+                });
+                between.extend(ops.next());
+            }
+            (terms, places) = (next, between);
+        }
+        terms.pop().ok_or_else(|| Issue::new(at, "empty chain"))
+    }
+
+    fn checked_call(&mut self, at: usize, name: &str, args: Vec<Expr>) -> Result<Expr, Issue> {
+        let call = self.call(at, name, args);
+        if call.depth > MAX_DEPTH { Err(too_deep(at)) } else { Ok(call) }
     }
 
     fn unary(&mut self) -> Result<Expr, Issue> {
@@ -149,7 +207,7 @@ impl Parser {
             }
             self.depth += 1;
             if self.depth > MAX_DEPTH {
-                return Err(Issue::new(at, format!("expression recursion limit exceeded: {MAX_DEPTH}")));
+                return Err(too_deep(at));
             }
             let operand = self.unary()?;
             self.depth -= 1;
@@ -161,6 +219,9 @@ impl Parser {
 
     fn postfix(&mut self, mut expr: Expr) -> Result<Expr, Issue> {
         loop {
+            if expr.depth > MAX_DEPTH {
+                return Err(too_deep(expr.at));
+            }
             if let Some(at) = self.eat(".") {
                 let optional = self.eat("?").is_some();
                 let name = self.name()?;
@@ -332,6 +393,23 @@ impl Parser {
         let fold = Loop { fold, range: target, first, second, filter, body };
         Ok(self.node(open, Kind::Loop(Box::new(fold))))
     }
+}
+
+fn too_deep(at: usize) -> Issue {
+    Issue::new(at, format!("expression recursion limit exceeded: {MAX_DEPTH}"))
+}
+
+fn deepest(kind: &Kind) -> usize {
+    let children: Vec<&Expr> = match kind {
+        Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
+        Kind::Select { operand, .. } => vec![operand],
+        Kind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
+        Kind::List(items) => items.iter().map(|(item, _)| item).collect(),
+        Kind::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+        Kind::Loop(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
+        Kind::OptionalMap { target, body, .. } => vec![target, body],
+    };
+    children.into_iter().map(|child| child.depth).max().unwrap_or_default()
 }
 
 fn variable(expr: &Expr) -> Result<String, Issue> {

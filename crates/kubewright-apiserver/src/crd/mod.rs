@@ -19,3 +19,5 @@ pub mod jsonpath;
 pub(crate) mod names;
 pub(crate) mod props;
 pub mod resource;
+#[cfg(test)]
+mod seeds;

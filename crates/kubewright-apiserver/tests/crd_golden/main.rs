@@ -73,11 +73,15 @@ fn forget(value: &mut Value, path: &[&str]) {
         (["*", rest @ ..], Value::Array(items)) => items.iter_mut().for_each(|item| forget(item, rest)),
         (["*", rest @ ..], Value::Object(map)) => map.values_mut().for_each(|item| forget(item, rest)),
         ([first, rest @ ..], Value::Object(map)) => {
-            map.get_mut(*first).into_iter().for_each(|inner| forget(inner, rest));
+            if let Some(inner) = map.get_mut(*first) {
+                forget(inner, rest);
+            }
         }
         ([first, rest @ ..], Value::Array(items)) => {
             let at = first.parse::<usize>().ok().and_then(|at| items.get_mut(at));
-            at.into_iter().for_each(|inner| forget(inner, rest));
+            if let Some(inner) = at {
+                forget(inner, rest);
+            }
         }
         _ => {}
     }

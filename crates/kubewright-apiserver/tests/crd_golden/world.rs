@@ -342,7 +342,7 @@ impl World {
             }
             ("GET", Some(live)) => Ok((200, live).into()),
             ("DELETE", Some(live)) => Ok((200, self.delete(&definition, live, &named)).into()),
-            (method, live) => self.write(crd, resource, &named, request, method, live),
+            (method, live) => self.write(crd, resource, &named, request, method, live.as_ref()),
         }
     }
 
@@ -353,11 +353,11 @@ impl World {
         named: &Named,
         request: &Request,
         method: &str,
-        live: Option<Value>,
+        live: Option<&Value>,
     ) -> Result<Answer, Refusal> {
         let subresource = request.subresource();
         let scale = resource.scale().filter(|_| subresource == "scale");
-        let Decoded { mut value, mut findings } = match (method, &live) {
+        let Decoded { mut value, mut findings } = match (method, live) {
             ("PATCH", Some(live)) => {
                 let base = match scale {
                     Some(scale) => {
@@ -369,7 +369,7 @@ impl World {
             }
             _ => body::decode(&request.body, Format::Json, None, &Limits::default()).unwrap(),
         };
-        if let (Some(scale), Some(live)) = (scale, &live) {
+        if let (Some(scale), Some(live)) = (scale, live) {
             value = scale.write(live, &value);
         }
         let (wanted, found) =
@@ -380,11 +380,11 @@ impl World {
             );
             return Err(refuse(400, "BadRequest", &message, Value::Null));
         }
-        if let (Some(live), "PUT") = (&live, method) {
-            if scale.is_none() || value["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
-            {
-                check_version(&value, live, named)?;
-            }
+        if let (Some(live), "PUT") = (live, method)
+            && (scale.is_none()
+                || value["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"])
+        {
+            check_version(&value, live, named)?;
         }
         findings.extend(resource.prune(&mut value));
         resource.apply_defaults(&mut value);
@@ -403,7 +403,7 @@ impl World {
                 return Err(refuse(409, "AlreadyExists", &message, named.details(&name)));
             }
         }
-        self.identify(live.as_ref(), &mut value, crd["spec"]["scope"].as_str());
+        self.identify(live, &mut value, crd["spec"]["scope"].as_str());
         let reset = match subresource {
             "status" => FieldSet::of_fields([&["metadata"][..], &["spec"]]),
             _ if resource.has_status() => FieldSet::of_fields([&["status"][..]]),
@@ -415,7 +415,7 @@ impl World {
             .subresource(subresource)
             .reset(&reset)
             .converter(&versions);
-        let found = match (&live, subresource) {
+        let found = match (live, subresource) {
             (None, _) => {
                 resource.prepare_create(&mut value);
                 resource.validate_create(&value)
@@ -434,14 +434,14 @@ impl World {
             return Err(invalid(&gvk.group, &gvk.kind, &name, &found.errors));
         }
         if subresource != "status" {
-            value = fields.update(live.as_ref(), value, "golden-replay");
+            value = fields.update(live, value, "golden-replay");
         }
-        if let Some(live) = &live {
+        if let Some(live) = live {
             keep_times_of_unchanged(live, &mut value);
         }
         let mut warnings = body::warnings(&findings);
         warnings.extend(found.warnings);
-        let body = if request.is_dry() { value } else { self.store(crd, resource, live.as_ref(), value) };
+        let body = if request.is_dry() { value } else { self.store(crd, resource, live, value) };
         let body = match scale {
             Some(_) => view(resource, &body)?,
             None => body,
@@ -532,33 +532,28 @@ impl World {
 
     fn identify(&mut self, live: Option<&Value>, object: &mut Value, scope: Option<&str>) {
         let metadata = &mut object["metadata"];
-        match live {
-            Some(live) => {
-                for field in [
-                    "uid",
-                    "creationTimestamp",
-                    "generation",
-                    "resourceVersion",
-                    "deletionTimestamp",
-                    "namespace",
-                ] {
-                    if let Some(value) = live["metadata"].get(field) {
-                        metadata[field] = value.clone();
-                    }
-                }
-                if let (None, Some(new)) = (live["metadata"].get("managedFields"), metadata.as_object_mut()) {
-                    new.remove("managedFields");
+        if let Some(live) = live {
+            let kept = [
+                "uid",
+                "creationTimestamp",
+                "generation",
+                "resourceVersion",
+                "deletionTimestamp",
+                "namespace",
+            ];
+            for field in kept {
+                if let Some(value) = live["metadata"].get(field) {
+                    metadata[field] = value.clone();
                 }
             }
-            None => {
-                self.version += 1;
-                metadata["uid"] = format!("uid-{}", self.version).into();
-                metadata["creationTimestamp"] = NOW.into();
-                match scope {
-                    Some("Namespaced") => metadata["namespace"] = format!("gold-{RUN}").into(),
-                    _ => drop(metadata.as_object_mut().unwrap().remove("namespace")),
-                }
-            }
+            return;
+        }
+        self.version += 1;
+        metadata["uid"] = format!("uid-{}", self.version).into();
+        metadata["creationTimestamp"] = NOW.into();
+        match scope {
+            Some("Namespaced") => metadata["namespace"] = format!("gold-{RUN}").into(),
+            _ => drop(metadata.as_object_mut().unwrap().remove("namespace")),
         }
     }
 }

@@ -24,6 +24,7 @@ mod columns;
 mod conversion;
 mod defaults;
 mod fields;
+mod head;
 mod openapi;
 mod rules;
 mod spec;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    approval, columns, conversion, defaults, forbidden, invalid, not_supported, openapi, required,
-    structural,
+    approval, columns, conversion, defaults, forbidden,
+    head::{deprecation_warning, group_and_scope, validate_names},
+    invalid, openapi, required, structural,
     view::{Parts, Version, View},
 };
 use crate::{
@@ -168,7 +169,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if !spec.flag("preserveUnknownFields") {
         strict.structural = true;
     }
-    let mut out = validate_head(spec);
+    let mut out = group_and_scope(spec);
     for (i, version) in view.versions.iter().enumerate() {
         let missing = version.schema.is_none();
         let field = || format!("spec.versions[{i}].schema.openAPIV3Schema");
@@ -255,49 +256,6 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     out
 }
 
-fn validate_head(spec: Props<'_>) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    let group = spec.text("group");
-    let reasons = names::subdomain(group);
-    if group.is_empty() {
-        out.push(required("spec.group", ""));
-    } else if !reasons.is_empty() {
-        out.push(invalid("spec.group", group, reasons.join(",")));
-    } else if !group.contains('.') {
-        out.push(invalid("spec.group", group, "should be a domain with at least one dot"));
-    }
-    match spec.text("scope") {
-        "" => out.push(required("spec.scope", "")),
-        "Cluster" | "Namespaced" => {}
-        other => out.push(not_supported("spec.scope", other, &["Cluster", "Namespaced"])),
-    }
-    out
-}
-
-fn deprecation_warning(version: &Version<'_>, path: &str) -> Vec<FieldError> {
-    let Some(warning) = version.written.get("deprecationWarning").and_then(Value::as_str) else {
-        return Vec::new();
-    };
-    let mut reasons = Vec::new();
-    if version.written.flag("deprecated") {
-        if warning.len() > 256 {
-            reasons.push("must be <= 256 characters long".to_owned());
-        }
-        if warning.is_empty() {
-            reasons.push("must not be an empty string".to_owned());
-        }
-        if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
-            reasons.push(format!(
-                "must only contain printable UTF-8 characters; non-printable character found at index {at}"
-            ));
-        }
-    } else {
-        reasons.push("can only be set for deprecated versions".to_owned());
-    }
-    let field = format!("{path}.deprecationWarning");
-    reasons.into_iter().map(|reason| invalid(field.as_str(), warning, reason)).collect()
-}
-
 fn validate_parts(
     parts: &Parts<'_>,
     schema: Option<&Value>,
@@ -357,47 +315,5 @@ fn validate_schema(schema: &Value, has_status: bool, path: &str, strict: Strictn
     {
         out.push(invalid(path, "", format!("error building validator: {error}")));
     }
-    out
-}
-
-fn validate_names(names: Props<'_>, path: &str) -> Vec<FieldError> {
-    let mut out = Vec::new();
-    for name in ["plural", "singular"] {
-        let text = names.text(name);
-        let reasons = names::label_1035(text);
-        if !text.is_empty() && !reasons.is_empty() {
-            out.push(invalid(format!("{path}.{name}"), text, reasons.join(",")));
-        }
-    }
-    for name in ["kind", "listKind"] {
-        let text = names.text(name);
-        let reasons = names::label_1035(&text.to_lowercase());
-        if !text.is_empty() && !reasons.is_empty() {
-            let detail = format!("may have mixed case, but should otherwise match: {}", reasons.join(","));
-            out.push(invalid(format!("{path}.{name}"), text, detail));
-        }
-    }
-    let mut labels = |name: &str| {
-        for (i, text) in names.texts(name).into_iter().enumerate() {
-            let reasons = names::label_1035(text);
-            if !reasons.is_empty() {
-                out.push(invalid(format!("{path}.{name}[{i}]"), text, reasons.join(",")));
-            }
-        }
-    };
-    labels("shortNames");
-    let kind = names.text("kind");
-    if !kind.is_empty() && kind == names.text("listKind") {
-        out.push(invalid(format!("{path}.listKind"), kind, "kind and listKind may not be the same"));
-    }
-    let mut labels = |name: &str| {
-        for (i, text) in names.texts(name).into_iter().enumerate() {
-            let reasons = names::label_1035(text);
-            if !reasons.is_empty() {
-                out.push(invalid(format!("{path}.{name}[{i}]"), text, reasons.join(",")));
-            }
-        }
-    };
-    labels("categories");
     out
 }

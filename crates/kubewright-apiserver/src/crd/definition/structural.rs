@@ -52,8 +52,10 @@ pub(super) fn is_zero(value: &Value) -> bool {
 pub(super) fn validate(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
     invariants(Props::of(schema), Level::Root, path, &mut out);
-    let nested = Nested::of(schema);
-    complete(&nested, Some(schema), path, &mut out);
+    // Only clauses of the root are looked at, as upstream does.
+    for (name, clause) in clauses(schema) {
+        covered(clause, schema, path, &format!("{path}.{name}"), &mut out);
+    }
     out.sort_by_key(ToString::to_string);
     out
 }
@@ -232,43 +234,19 @@ fn nested_rules(props: Props<'_>, skip_any_of: bool, path: &str, out: &mut Vec<F
 }
 
 /// The clauses of `allOf`, `anyOf`, `oneOf` and `not` of one node, with their names.
-struct Nested<'s>(Vec<(String, &'s Value)>);
-
-impl<'s> Nested<'s> {
-    fn of(schema: &'s Value) -> Self {
-        let props = Props::of(schema);
-        let mut out = Vec::new();
-        for name in ["allOf", "anyOf", "oneOf"] {
-            out.extend(
-                props.list(name).iter().enumerate().map(|(i, clause)| (format!("{name}[{i}]"), clause)),
-            );
-        }
-        out.extend(props.get("not").map(|clause| ("not".to_owned(), clause)));
-        Self(out)
+fn clauses(schema: &Value) -> Vec<(String, &Value)> {
+    let props = Props::of(schema);
+    let mut out: Vec<_> = props.get("not").map(|clause| ("not".to_owned(), clause)).into_iter().collect();
+    for name in ["allOf", "anyOf", "oneOf"] {
+        out.extend(props.list(name).iter().enumerate().map(|(i, clause)| (format!("{name}[{i}]"), clause)));
     }
+    out
 }
 
 /// Whatever a clause speaks about must be described outside of it.
-fn complete(nested: &Nested<'_>, described: Option<&Value>, path: &str, out: &mut Vec<FieldError>) {
-    for (name, clause) in &nested.0 {
-        covered(clause, described, path, &format!("{path}.{name}"), out);
-    }
-    let Some(described) = described else { return };
-    let props = Props::of(described);
-    if let Some(items) = props.items() {
-        complete(&Nested::of(items), Some(items), &format!("{path}.items"), out);
-    }
-    for (name, schema) in props.properties() {
-        complete(&Nested::of(schema), Some(schema), &format!("{path}.properties[{name}]"), out);
-    }
-    if let Some(values) = props.values() {
-        complete(&Nested::of(values), Some(values), &format!("{path}.additionalProperties"), out);
-    }
-}
-
-fn covered(clause: &Value, described: Option<&Value>, path: &str, at: &str, out: &mut Vec<FieldError>) {
-    let (props, real) = (Props::of(clause), described.map_or(Props(None), Props::of));
-    for (name, clause) in Nested::of(clause).0 {
+fn covered(clause: &Value, described: &Value, path: &str, at: &str, out: &mut Vec<FieldError>) {
+    let (props, real) = (Props::of(clause), Props::of(described));
+    for (name, clause) in clauses(clause) {
         covered(clause, described, path, &format!("{at}.{name}"), out);
     }
     if let Some(items) = props.items() {
@@ -277,16 +255,15 @@ fn covered(clause: &Value, described: Option<&Value>, path: &str, at: &str, out:
                 out.push(required(format!("{path}.items"), format!("because it is defined in {at}.items")));
             }
             Some(schema) => {
-                covered(items, Some(schema), &format!("{path}.items"), &format!("{at}.items"), out);
+                covered(items, schema, &format!("{path}.items"), &format!("{at}.items"), out);
             }
         }
     }
     for (name, clause) in props.properties() {
         let (path, at) = (format!("{path}.properties[{name}]"), format!("{at}.properties[{name}]"));
         match real.property(name) {
-            None if real.values().is_some() => covered(clause, real.values(), &path, &at, out),
             None => out.push(required(path, format!("because it is defined in {at}"))),
-            Some(schema) => covered(clause, Some(schema), &path, &at, out),
+            Some(schema) => covered(clause, schema, &path, &at, out),
         }
     }
 }
