@@ -6,6 +6,7 @@ use kubewright_apiserver::cel::{
     CelError, Decl, Expression, Output,
     rules::{Budget, Rules},
 };
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -136,6 +137,7 @@ fn expressions_that_do_not_compile_say_why_and_where() {
         ("self.i == 3 3", "<input>:1:13: Syntax error: extraneous input '3' expecting <EOF>"),
         ("(self.i", "<input>:1:8: Syntax error: mismatched input '<EOF>' expecting ')'"),
         ("self.for == 1 || for", "Syntax error: reserved identifier: for"),
+        ("self.s.matches('(')", "<input>:1:16: invalid matches argument"),
         ("'open", "token recognition error"),
         ("true &&\nself.nope", "<input>:2:5: undefined field 'nope'\n | self.nope\n | ....^"),
     ] {
@@ -216,6 +218,84 @@ fn bounded_sizes_bound_the_cost() {
     let bounded =
         cost(json!({"type": "array", "maxItems": 5, "items": {"type": "string", "maxLength": 10}}), rule);
     assert!(open > 1_000_000 && bounded < 100, "{open} {bounded}");
+}
+
+/// Numbers that the real server's own tests expect.
+#[test]
+fn estimates_are_those_of_the_real_server() {
+    let list = |of: Value, max: Value| json!({"type": "array", "items": of, "maxItems": max});
+    let map =
+        |of: Value, max: Value| json!({"type": "object", "additionalProperties": of, "maxProperties": max});
+    let text = |max: Value| json!({"type": "string", "maxLength": max});
+    let number = || json!({"type": "number"});
+    for (schema, rule, wanted) in [
+        (list(number(), Value::Null), "self.all(x, true)", 4_718_591),
+        (list(number(), json!(10)), "self.all(x, true)", 32),
+        (list(number(), json!(10)), "self.all(x, self.all(y, true))", 352),
+        (list(number(), json!(10)), "self.all(x, self.all(y, self.all(z, true)))", 3552),
+        (list(number(), Value::Null), "self.all(x, x == 0.0)", 6_291_454),
+        (list(json!({"type": "string"}), Value::Null), "self.all(x, true)", 3_145_727),
+        (list(json!({"type": "string"}), Value::Null), "self[1] == self[1]", 314_577),
+        (list(number(), Value::Null), "self[1] == 0.0", 2),
+        (list(json!({"x-kubernetes-int-or-string": true}), Value::Null), "self[0] == 5", 3),
+        (list(json!({"type": "string", "format": "duration"}), Value::Null), "self[0].getHours() == 2", 4),
+        (map(number(), Value::Null), "self.all(x, true)", 1_348_169),
+        (map(json!({"type": "boolean"}), json!(100)), "self.all(x, true)", 302),
+        (map(json!({"type": "string", "format": "date-time"}), Value::Null), "self['a'] == self['b']", 8),
+        (map(json!({"type": "integer"}), Value::Null), "oldSelf.size() == self.size()", 5),
+        (text(Value::Null), "self.contains('test')", 314_574),
+        (text(json!(10)), "self.contains('test')", 5),
+        (text(Value::Null), "self.startsWith('test')", 2),
+        (text(Value::Null), "size(self + \"hello\") > size(\"hello\")", 314_578),
+        (text(Value::Null), "self.matches('x')", 314_574),
+        (text(json!(50)), "self.matches('x')", 22),
+        (text(Value::Null), "self.find('[0-9]+') == ''", 629_147),
+        (text(Value::Null), "self.lowerAscii() == 'lower!'", 314_575),
+        (text(json!(0)), "self == 'x'", 1),
+        (list(json!({"type": "string"}), Value::Null), "self.join(' ') == 'aa bb'", 329_853_068_905),
+        (list(json!({"type": "string"}), Value::Null), "self.isSorted() == true", 329_854_432_052),
+        (json!({"x-kubernetes-int-or-string": true}), "isQuantity(self)", 314_574),
+        (json!({"type": "string", "enum": ["A", "LongValue"]}), "self.contains('A')", 2),
+    ] {
+        let decl = Decl::of(&schema, false).unwrap();
+        assert_eq!(
+            Expression::compile(rule, &decl, false).unwrap().estimated_cost(),
+            wanted,
+            "{schema} {rule}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_and_no_value_makes_it_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
+        let decl = Decl::of(&schema(), false).unwrap();
+        let object = json!({"i": i, "s": s, "t": s, "u": s, "y": s, "ios": s});
+        for rule in [rule.clone(), format!("self.s.{rule}"), format!("self.i {rule} > 1")] {
+            if let Ok(program) = Expression::compile(&rule, &decl, false) {
+                let _ = program.evaluate_bool(&object, None, &mut 10_000);
+            }
+        }
+    }
+
+    #[test]
+    fn library_functions_take_any_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
+        let decl = Decl::of(&schema(), false).unwrap();
+        let object = json!({"i": i, "s": s});
+        for rule in [
+            "isIP(self.s) || isCIDR(self.s) || isURL(self.s) || isQuantity(self.s) || isSemver(self.s)",
+            "quantity(self.s).add(self.i).sign() > 0", "cidr(self.s).masked().prefixLength() > 0",
+            "url(self.s).getHostname() == url(self.s).getQuery()['a'][0]", "duration(self.s) > duration('1s')",
+            "timestamp(self.s).getHours(self.s) > 0", "timestamp(self.i).getDayOfYear() > 0",
+            "self.s.substring(self.i) == self.s.split('', self.i).join()", "self.s.charAt(self.i) == ''",
+            "self.s.lastIndexOf('a', self.i) > self.s.indexOf('', self.i)", "'a'.replace('', self.s, self.i) == ''",
+            "lists.range(self.i).size() > 0", "-self.i / -1 % self.i > 0", "'%s %d'.format([self.s, self.s]) == ''",
+            "[1, 2].slice(self.i, self.i) == []", "self.s.matches(self.s)", "format.uuid().validate(self.s).hasValue()",
+        ] {
+            let program = Expression::compile(rule, &decl, false).unwrap();
+            let _ = program.evaluate_bool(&object, None, &mut 100_000);
+        }
+    }
 }
 
 #[test]

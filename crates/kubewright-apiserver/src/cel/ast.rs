@@ -74,3 +74,18 @@ pub(super) struct Loop {
     pub(super) filter: Option<Expr>,
     pub(super) body: Expr,
 }
+
+impl Kind {
+    /// The nodes right below.
+    pub(super) fn children(&self) -> Vec<&Expr> {
+        match self {
+            Self::Literal(_) | Self::Ident(_) => Vec::new(),
+            Self::Select { operand, .. } => vec![operand],
+            Self::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
+            Self::List(items) => items.iter().map(|(item, _)| item).collect(),
+            Self::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+            Self::Loop(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
+            Self::OptionalMap { target, body, .. } => vec![target, body],
+        }
+    }
+}

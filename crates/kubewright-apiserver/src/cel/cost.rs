@@ -71,6 +71,13 @@ impl Coster<'_> {
         Some(at.max_elements)
     }
 
+    /// The size of the items of a list that comes from `self`.
+    fn item_size(&mut self, list: &Estimate) -> Option<u64> {
+        let mut path = list.path.clone()?;
+        path.push("@items".to_owned());
+        self.size_at(&path)
+    }
+
     fn size(&mut self, expr: &Expr, estimate: &Estimate) -> u64 {
         if let Some(size) = estimate.size {
             return size;
@@ -246,23 +253,17 @@ impl Coster<'_> {
                 out.entry = Some(size(0));
             }
             "join" => {
-                let entry = estimates[0].entry.or_else(|| {
-                    let mut path = estimates[0].path.clone()?;
-                    path.push("@items".to_owned());
-                    self.size_at(&path)
-                });
+                let entry = estimates[0].entry.or_else(|| self.item_size(&estimates[0]));
                 let between = if sizes.len() > 1 { size(1) } else { 0 };
-                let total = size(0).saturating_mul(entry.unwrap_or(u64::MAX).saturating_add(between));
+                let separators = between.saturating_mul(size(0).saturating_sub(1));
+                let total = size(0).saturating_mul(entry.unwrap_or(u64::MAX)).saturating_add(separators);
                 out.cost = traversal(total);
                 out.size = Some(total);
             }
             "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "includes"
                 if matches!(of(0), Some(Type::List(_))) =>
             {
-                let entry = estimates[0].path.clone().and_then(|mut path| {
-                    path.push("@items".to_owned());
-                    self.size_at(&path)
-                });
+                let entry = self.item_size(&estimates[0]);
                 let text = matches!(self.checked.types.get(&nodes[0].id), Some(Type::List(of)) if **of == Type::String);
                 let each = if text { entry.map_or(1, |entry| traversal(entry).saturating_add(1)) } else { 1 };
                 out.cost = size(0).saturating_mul(each);
@@ -281,7 +282,10 @@ impl Coster<'_> {
             }
             _ => {}
         }
-        if out.size.is_none() && self.checked.types.get(&expr.id).is_some_and(Type::is_scalar) {
+        if out.size.is_none()
+            && out.path.is_none()
+            && self.checked.types.get(&expr.id).is_some_and(Type::is_scalar)
+        {
             out.size = Some(1);
         }
         out.cost = out.cost.saturating_add(sum);

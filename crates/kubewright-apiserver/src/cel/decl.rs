@@ -14,7 +14,7 @@ const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decl {
     pub(super) kind: DeclKind,
-    /// The most characters, items or entries there can be.
+    /// The most characters, items or entries there can be; 0 where there is nothing to count.
     pub(super) max_elements: u64,
     /// The fewest bytes a value takes in JSON.
     pub(super) min_size: u64,
@@ -92,9 +92,9 @@ impl Decl {
                     text(DeclKind::String, 2, max)
                 }
             },
-            "boolean" => text(DeclKind::Bool, 4, 1),
-            "number" => text(DeclKind::Double, 1, 1),
-            "integer" => text(DeclKind::Int, 1, 1),
+            "boolean" => text(DeclKind::Bool, 4, 0),
+            "number" => text(DeclKind::Double, 1, 0),
+            "integer" => text(DeclKind::Int, 1, 0),
             _ => return None,
         };
         Some(Arc::new(decl))
@@ -131,7 +131,7 @@ impl Decl {
             add("kind", &json!({"type": "string"}));
             add("metadata", &metadata);
         }
-        Self { kind: DeclKind::Object(fields), max_elements: 1, min_size }
+        Self { kind: DeclKind::Object(fields), max_elements: 0, min_size }
     }
 
     /// How often a value of this type can occur in one request.

@@ -1,6 +1,8 @@
 //! Evaluation, with every step taken off a budget.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
+
+use regex::Regex;
 
 use super::{
     CelError,
@@ -12,6 +14,7 @@ use super::{
 
 pub(super) struct Evaluator<'b, 'v> {
     budget: &'b mut u64,
+    patterns: &'v BTreeMap<usize, Regex>,
     scope: Vec<(String, Val<'v>)>,
 }
 
@@ -22,8 +25,8 @@ pub(super) fn fail<T>(message: impl Into<String>) -> Result<T, CelError> {
 }
 
 impl<'b, 'v> Evaluator<'b, 'v> {
-    pub(super) fn new(budget: &'b mut u64) -> Self {
-        Self { budget, scope: Vec::new() }
+    pub(super) fn new(budget: &'b mut u64, patterns: &'v BTreeMap<usize, Regex>) -> Self {
+        Self { budget, patterns, scope: Vec::new() }
     }
 
     pub(super) fn run(mut self, expr: &'v Expr, this: Val<'v>, old: Option<Val<'v>>) -> Answer<'v> {
@@ -125,7 +128,9 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         }
         let cost = functions::cost(function, &values);
         self.charge(cost)?;
-        functions::call(name.as_deref().unwrap_or(function), &values)
+        let pattern = functions::pattern_of(function, args, target.is_some());
+        let pattern = pattern.and_then(|pattern| self.patterns.get(&pattern.id));
+        functions::call(name.as_deref().unwrap_or(function), &values, pattern)
     }
 
     /// `&&` and `||`: a decisive side wins over an error on the other.

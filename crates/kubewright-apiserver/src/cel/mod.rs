@@ -26,8 +26,9 @@ mod signatures;
 mod types;
 mod value;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use regex::Regex;
 use serde_json::Value;
 
 pub use decl::Decl;
@@ -86,6 +87,8 @@ pub struct Expression {
     output: Output,
     uses_old: bool,
     cost: u64,
+    /// The literal patterns, by the node they stand in.
+    patterns: BTreeMap<usize, Regex>,
 }
 
 impl Expression {
@@ -100,7 +103,16 @@ impl Expression {
             _ => Output::Other,
         };
         let cost = cost::estimate(&expr, &checked, decl);
-        Ok(Self { expr, decl: decl.clone(), optional_old, output, uses_old: checked.uses_old, cost })
+        let patterns = patterns(&expr).map_err(|issue| show(vec![issue]))?;
+        Ok(Self {
+            patterns,
+            expr,
+            decl: decl.clone(),
+            optional_old,
+            output,
+            uses_old: checked.uses_old,
+            cost,
+        })
     }
 
     /// The type of the result.
@@ -153,6 +165,28 @@ impl Expression {
         let this = value::from_json(value, &self.decl);
         let old = old.map(|old| value::from_json(old, &self.decl));
         let old = if self.optional_old { Some(Val::Optional(old.map(Box::new))) } else { old };
-        Evaluator::new(budget).run(&self.expr, this, old)
+        Evaluator::new(budget, &self.patterns).run(&self.expr, this, old)
     }
+}
+
+/// Compiles the patterns that are written out; one that is no regular expression is refused with its place.
+fn patterns(expr: &Expr) -> Result<BTreeMap<usize, Regex>, lexer::Issue> {
+    let mut out = BTreeMap::new();
+    let mut rest = vec![expr];
+    while let Some(expr) = rest.pop() {
+        rest.extend(expr.kind.children());
+        if let ast::Kind::Call { function, target, args } = &expr.kind
+            && let Some(pattern) = functions::pattern_of(function, args, target.is_some())
+            && let ast::Kind::Literal(ast::Literal::String(text)) = &pattern.kind
+        {
+            let compiled = Regex::new(text).map_err(|_| {
+                lexer::Issue::new(
+                    pattern.at,
+                    format!("invalid matches argument: error parsing regexp: `{text}`"),
+                )
+            })?;
+            out.insert(pattern.id, compiled);
+        }
+    }
+    Ok(out)
 }

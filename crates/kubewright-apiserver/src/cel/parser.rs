@@ -400,16 +400,7 @@ fn too_deep(at: usize) -> Issue {
 }
 
 fn deepest(kind: &Kind) -> usize {
-    let children: Vec<&Expr> = match kind {
-        Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
-        Kind::Select { operand, .. } => vec![operand],
-        Kind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
-        Kind::List(items) => items.iter().map(|(item, _)| item).collect(),
-        Kind::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
-        Kind::Loop(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
-        Kind::OptionalMap { target, body, .. } => vec![target, body],
-    };
-    children.into_iter().map(|child| child.depth).max().unwrap_or_default()
+    kind.children().into_iter().map(|child| child.depth).max().unwrap_or_default()
 }
 
 fn variable(expr: &Expr) -> Result<String, Issue> {

@@ -19,17 +19,8 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
         ("contains", [Val::String(part)]) => Ok(Val::Bool(text.contains(&**part))),
         ("startsWith", [Val::String(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
         ("endsWith", [Val::String(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
-        ("matches", [Val::String(pattern)]) => compiled(pattern).map(|regex| Val::Bool(regex.is_match(text))),
-        ("find", [Val::String(pattern)]) => compiled(pattern)
-            .map(|regex| Val::text(regex.find(text).map(|found| found.as_str()).unwrap_or_default())),
-        ("findAll", [Val::String(pattern), limit @ ..]) => {
-            let limit = match limit {
-                [Val::Int(limit)] => usize::try_from(*limit).unwrap_or(usize::MAX),
-                _ => usize::MAX,
-            };
-            compiled(pattern).map(|regex| {
-                Val::list(regex.find_iter(text).take(limit).map(|found| Val::text(found.as_str())).collect())
-            })
+        ("matches" | "find" | "findAll", [Val::String(pattern), rest @ ..]) => {
+            compiled(pattern).and_then(|pattern| search(function, &pattern, text, rest))
         }
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
@@ -61,6 +52,21 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
         ("format", [args]) => format(text, &args.items()?),
         _ => return None,
     })
+}
+
+/// `matches`, `find` and `findAll`.
+pub(super) fn search<'v>(function: &str, pattern: &Regex, text: &str, rest: &[Val<'v>]) -> Answer<'v> {
+    let found = |found: regex::Match<'_>| Val::text(found.as_str());
+    match (function, rest) {
+        ("matches", []) => Ok(Val::Bool(pattern.is_match(text))),
+        ("find", []) => Ok(pattern.find(text).map_or_else(|| Val::text(""), found)),
+        ("findAll", []) => Ok(Val::list(pattern.find_iter(text).map(found).collect())),
+        ("findAll", [Val::Int(limit)]) => {
+            let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+            Ok(Val::list(pattern.find_iter(text).take(limit).map(found).collect()))
+        }
+        _ => fail("no such overload"),
+    }
 }
 
 fn compiled(pattern: &str) -> Result<Regex, CelError> {

@@ -47,7 +47,8 @@ fn offset(zone: &str) -> Option<i64> {
         None => (1, zone.strip_prefix('+').unwrap_or(zone)),
     };
     let (hours, minutes) = rest.split_once(':')?;
-    Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60))
+    let part = |text: &str, below: i64| text.parse::<i64>().ok().filter(|n| (0..below).contains(n));
+    Some(sign * (part(hours, 24)? * 3600 + part(minutes, 60)? * 60))
 }
 
 fn part(getter: &str, nanos: i128) -> Option<i64> {

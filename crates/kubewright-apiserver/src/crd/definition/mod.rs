@@ -31,6 +31,7 @@ mod spec;
 pub mod status;
 mod structural;
 mod view;
+mod warnings;
 
 use serde_json::{Map, Value, json};
 
@@ -38,6 +39,7 @@ use crate::schema::field::{ErrorKind, FieldError};
 
 pub(crate) use fields::valid_path;
 pub use spec::{validate_create, validate_status_update, validate_update};
+pub use warnings::warnings;
 
 /// The finalizer that holds a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
