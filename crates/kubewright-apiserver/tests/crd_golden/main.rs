@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod answers;
 #[path = "../merge_golden/compare.rs"]
 mod compare;
 mod world;
