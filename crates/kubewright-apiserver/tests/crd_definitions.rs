@@ -1,6 +1,9 @@
 //! What a definition may not say, in the words of the real server.
 
-use kubewright_apiserver::{crd::definition, schema::field::FieldError};
+use kubewright_apiserver::{
+    crd::{definition, resource::CustomResource},
+    schema::field::FieldError,
+};
 use serde_json::{Value, json};
 
 fn crd(schema: &Value) -> Value {
@@ -255,4 +258,40 @@ fn versions_that_differ_are_named_and_a_status_subresource_limits_the_root() {
             .contains("fields are allowed at the root of the schema if the status subresource is enabled"),
         "{found:?}"
     );
+}
+
+#[test]
+fn odd_bodies_are_refused_and_never_panic() {
+    let odd = [
+        json!(null),
+        json!(1),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!({"metadata": "x", "spec": 1, "status": []}),
+    ];
+    let good = crd(&json!({"type": "object"}));
+    for body in odd {
+        let mut new = body.clone();
+        definition::apply_defaults(&mut new);
+        definition::prepare_create(&mut new);
+        assert!(!definition::validate_create(&new).is_empty(), "{body}");
+        definition::prepare_update(&mut new, &good);
+        definition::prepare_status_update(&mut new, &body);
+        definition::validate_update(&new, &body);
+        let _ = definition::status::refresh(&new, [&good], "t");
+        definition::status::mark_terminating(&mut new, "t");
+        definition::warnings(&new, Some(&body));
+        let kind = CustomResource::new(&good, "v1").unwrap();
+        let mut object = body.clone();
+        kind.prune(&mut object);
+        kind.apply_defaults(&mut object);
+        kind.prepare_create(&mut object);
+        assert!(!kind.validate_create(&object).errors.is_empty(), "{body}");
+        kind.prepare_update(&mut object, &body);
+        kind.prepare_status_update(&mut object, &body);
+        kind.validate_status_update(&object, &body);
+        kind.cells(&object, |_| String::new());
+        kind.convert(&mut object);
+    }
 }

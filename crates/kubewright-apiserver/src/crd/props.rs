@@ -76,3 +76,22 @@ pub(crate) fn any(schema: &Value, ask: &dyn Fn(Props<'_>) -> bool) -> bool {
             .chain(single)
             .any(|schema| any(schema, ask))
 }
+
+/// The place of a field, made on the way; `None` where something before it is no object: bodies can be anything.
+pub(crate) fn entry<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Value> {
+    let mut at = object;
+    for name in path {
+        if at.is_null() {
+            *at = Value::Object(Map::new());
+        }
+        at = at.as_object_mut()?.entry(*name).or_insert(Value::Null);
+    }
+    Some(at)
+}
+
+/// Sets a field, unless something before it is no object.
+pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    if let Some(place) = entry(object, path) {
+        *place = value.into();
+    }
+}

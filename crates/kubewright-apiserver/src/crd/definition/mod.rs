@@ -35,7 +35,10 @@ mod warnings;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::field::{ErrorKind, FieldError};
+use crate::{
+    crd::props::{entry, set},
+    schema::field::{ErrorKind, FieldError},
+};
 
 pub(crate) use fields::valid_path;
 pub use spec::{validate_create, validate_status_update, validate_update};
@@ -54,7 +57,7 @@ fn set_default(object: &mut Value, key: &str, value: impl FnOnce() -> Value) {
 /// Fills in what a writer may leave out: singular, listKind, the conversion strategy, the port of a conversion
 /// webhook, and the stored versions of a status that has none.
 pub fn apply_defaults(crd: &mut Value) {
-    let spec = &mut crd["spec"];
+    let Some(spec) = entry(crd, &["spec"]) else { return };
     if let Some(names @ Value::Object(_)) = spec.get_mut("names") {
         let kind = names["kind"].as_str().unwrap_or_default().to_owned();
         if !kind.is_empty() {
@@ -73,7 +76,7 @@ pub fn apply_defaults(crd: &mut Value) {
     if crd["status"].is_object() && !has_stored {
         let storage = storage_version(&crd["spec"]).map(Value::from);
         if let Some(storage) = storage {
-            crd["status"]["storedVersions"] = json!([storage]);
+            set(crd, &["status", "storedVersions"], vec![storage]);
         }
     }
     if crd["status"].is_null()
@@ -91,11 +94,11 @@ pub fn storage_version(spec: &Value) -> Option<&str> {
 
 fn note_storage(crd: &mut Value) {
     let Some(storage) = storage_version(&crd["spec"]).map(str::to_owned) else { return };
-    let status = &mut crd["status"];
-    if !status["storedVersions"].is_array() {
-        status["storedVersions"] = json!([]);
+    let Some(stored) = entry(crd, &["status", "storedVersions"]) else { return };
+    if !stored.is_array() {
+        *stored = json!([]);
     }
-    if let Some(stored) = status["storedVersions"].as_array_mut()
+    if let Some(stored) = stored.as_array_mut()
         && !stored.iter().any(|version| *version == *storage)
     {
         stored.push(storage.into());
@@ -104,28 +107,29 @@ fn note_storage(crd: &mut Value) {
 
 /// A new definition: status is the server's, generation starts at 1.
 pub fn prepare_create(crd: &mut Value) {
-    crd["status"] =
+    let status =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
-    crd["metadata"]["generation"] = 1.into();
+    set(crd, &["status"], status);
+    set(crd, &["metadata", "generation"], 1);
     note_storage(crd);
 }
 
 /// A new version of a definition: status stays, except for a new storage version; generation counts changes of the
 /// spec.
 pub fn prepare_update(new: &mut Value, old: &Value) {
-    new["status"] = old["status"].clone();
-    new["metadata"]["generation"] = old["metadata"]["generation"].clone();
+    set(new, &["status"], old["status"].clone());
+    set(new, &["metadata", "generation"], old["metadata"]["generation"].clone());
     if new["spec"] != old["spec"] {
-        new["metadata"]["generation"] =
-            (old["metadata"]["generation"].as_i64().unwrap_or_default() + 1).into();
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+        set(new, &["metadata", "generation"], generation);
     }
     note_storage(new);
 }
 
 /// A write of the status: the spec and the generation stay.
 pub fn prepare_status_update(new: &mut Value, old: &Value) {
-    new["spec"] = old["spec"].clone();
-    new["metadata"]["generation"] = old["metadata"]["generation"].clone();
+    set(new, &["spec"], old["spec"].clone());
+    set(new, &["metadata", "generation"], old["metadata"]["generation"].clone());
 }
 
 fn error(

@@ -12,7 +12,7 @@ use super::{
     structural,
     view::View,
 };
-use crate::crd::props::Props;
+use crate::crd::props::{self, Props, entry};
 
 /// Whether a condition is there and true.
 pub fn is_true(crd: &Value, condition: &str) -> bool {
@@ -25,7 +25,7 @@ fn find<'c>(crd: &'c Value, condition: &str) -> Option<&'c Value> {
 
 /// Sets a condition; its time moves only when its status does.
 pub fn set_condition(crd: &mut Value, condition: &str, status: &str, reason: &str, message: &str, now: &str) {
-    let conditions = &mut crd["status"]["conditions"];
+    let Some(conditions) = entry(crd, &["status", "conditions"]) else { return };
     if !conditions.is_array() {
         *conditions = json!([]);
     }
@@ -37,21 +37,21 @@ pub fn set_condition(crd: &mut Value, condition: &str, status: &str, reason: &st
             let time =
                 if found["status"] == status { found["lastTransitionTime"].clone() } else { now.into() };
             *found = new;
-            found["lastTransitionTime"] = time;
+            props::set(found, &["lastTransitionTime"], time);
         }
     }
 }
 
 /// Marks a definition that is being deleted: no new objects, and the cleanup finalizer until the old ones are gone.
 pub fn mark_terminating(crd: &mut Value, now: &str) {
-    let metadata = &mut crd["metadata"];
-    if metadata["deletionTimestamp"].is_null() {
-        metadata["deletionTimestamp"] = now.into();
+    if crd["metadata"]["deletionTimestamp"].is_null() {
+        props::set(crd, &["metadata", "deletionTimestamp"], now);
     }
-    if !metadata["finalizers"].is_array() {
-        metadata["finalizers"] = json!([]);
+    let Some(finalizers) = entry(crd, &["metadata", "finalizers"]) else { return };
+    if !finalizers.is_array() {
+        *finalizers = json!([]);
     }
-    if let Some(finalizers) = metadata["finalizers"].as_array_mut()
+    if let Some(finalizers) = finalizers.as_array_mut()
         && !finalizers.iter().any(|finalizer| finalizer == super::CLEANUP_FINALIZER)
     {
         finalizers.push(super::CLEANUP_FINALIZER.into());
@@ -119,7 +119,7 @@ fn names<'c>(crd: &Value, group: impl IntoIterator<Item = &'c Value>, now: &str,
         }
     }
     set(&mut new, wanted, "categories");
-    out["status"]["acceptedNames"] = Value::Object(new);
+    props::set(out, &["status", "acceptedNames"], new);
     match &conflict {
         Some((reason, message)) => set_condition(out, "NamesAccepted", "False", reason, message, now),
         None => set_condition(out, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now),
@@ -182,7 +182,7 @@ fn structural_condition(crd: &Value, now: &str, out: &mut Value) {
     }
     if !errors.is_empty() {
         set_condition(out, CONDITION, "True", "Violations", &crate::schema::field::join(&errors), now);
-    } else if let Some(conditions) = out["status"]["conditions"].as_array_mut() {
+    } else if let Some(conditions) = out.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| condition["type"] != CONDITION);
     }
 }

@@ -12,6 +12,13 @@ use crate::{
     },
 };
 
+/// Metadata is an object.
+pub(super) fn shape(object: &Value) -> Option<FieldError> {
+    let metadata = object.get("metadata").filter(|metadata| !metadata.is_object() && !metadata.is_null())?;
+    let detail = format!("expected map[string]interface{{}}, got {}", go::type_name(metadata));
+    Some(FieldError::new(ErrorKind::Invalid, "metadata", metadata.clone(), detail))
+}
+
 /// The name is an RFC 1123 subdomain.
 pub(super) fn name(object: &Value) -> Vec<FieldError> {
     let Some(name) = object["metadata"]["name"].as_str().filter(|name| !name.is_empty()) else {

@@ -16,7 +16,10 @@ mod versions;
 
 use serde_json::Value;
 
-use super::{jsonpath::JsonPath, props::Props};
+use super::{
+    jsonpath::JsonPath,
+    props::{Props, set},
+};
 use crate::{
     cel::rules::{Budget, Findings, Rules},
     schema::{
@@ -173,7 +176,7 @@ impl CustomResource {
     /// An object of another version of the same definition as this version has it (conversion strategy None).
     pub fn convert(&self, object: &mut Value) {
         if object["apiVersion"] != self.gvk.api_version() {
-            object["apiVersion"] = self.gvk.api_version().into();
+            set(object, &["apiVersion"], self.gvk.api_version());
             self.prune(object);
         }
     }
@@ -193,7 +196,7 @@ impl CustomResource {
         if let (true, Value::Object(map)) = (self.has_status, &mut *object) {
             map.remove("status");
         }
-        object["metadata"]["generation"] = 1.into();
+        set(object, &["metadata", "generation"], 1);
     }
 
     /// A changed object: status stays if it has an endpoint of its own; the generation counts whatever changed outside
@@ -207,7 +210,7 @@ impl CustomResource {
         }
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
         let changed = content(new) != content(old);
-        new["metadata"]["generation"] = (generation + i64::from(changed)).into();
+        set(new, &["metadata", "generation"], generation + i64::from(changed));
     }
 
     /// A new status: everything else stays, except for managedFields.
@@ -220,7 +223,7 @@ impl CustomResource {
                 None => map.remove("status"),
             };
         }
-        if let Some(metadata) = new["metadata"].as_object_mut() {
+        if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
             match managed {
                 Some(managed) => metadata.insert("managedFields".to_owned(), managed),
                 None => metadata.remove("managedFields"),
@@ -232,6 +235,7 @@ impl CustomResource {
     pub fn validate_create(&self, object: &Value) -> Findings {
         let mut errors = self.check_type(object);
         if errors.is_empty() {
+            errors.extend(metadata::shape(object));
             errors.extend(metadata::name(object));
             errors.extend(self.validator.validate(object));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(object, true)));
@@ -246,6 +250,7 @@ impl CustomResource {
     pub fn validate_update(&self, new: &Value, old: &Value) -> Findings {
         let mut errors = self.check_type(new);
         if errors.is_empty() {
+            errors.extend(metadata::shape(new));
             errors.extend(self.validator.validate_update(new, old));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(new, true)));
             errors.extend(self.list_errors(new, old));

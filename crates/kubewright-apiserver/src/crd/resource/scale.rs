@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    crd::props::Props,
+    crd::props::{self, Props},
     schema::{
         field::{ErrorKind, FieldError},
         go,
@@ -159,7 +159,7 @@ impl ScalePaths {
         }
         *at = scale["spec"]["replicas"].as_i64().unwrap_or_default().into();
         if let Some(version) = scale["metadata"].get("resourceVersion").filter(|version| !version.is_null()) {
-            out["metadata"]["resourceVersion"] = version.clone();
+            props::set(&mut out, &["metadata", "resourceVersion"], version.clone());
         }
         out
     }
