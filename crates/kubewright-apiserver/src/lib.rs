@@ -23,13 +23,17 @@
 //! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`apply`]: server-side apply and the `managedFields` of every other write.
+//! - [`crd`]: custom resource definitions and the objects of the types they define.
+//! - [`cel`]: the expression language of `x-kubernetes-validations`.
 
 pub mod admission;
 pub mod apply;
 pub mod authn;
 pub mod authz;
 mod boot;
+pub mod cel;
 pub mod clock;
+pub mod crd;
 pub mod discovery;
 pub mod http;
 pub mod patch;

@@ -71,7 +71,7 @@ async fn take(api: &FakeApi, step: Step, at: usize) {
         Step::Put(i) => drop(api.put_config_map("default", &name(i), &at.to_string())),
         Step::Delete(i) => api.delete_config_map("default", &name(i)),
         Step::UnseenPut(i) => {
-            api.unseen(|api| drop(api.put_config_map("default", &name(i), &at.to_string())))
+            api.unseen(|api| drop(api.put_config_map("default", &name(i), &at.to_string())));
         }
         Step::UnseenDelete(i) => api.unseen(|api| api.delete_config_map("default", &name(i))),
         Step::End(ending) => api.end_watches(&ending),

@@ -74,6 +74,15 @@ pub struct FieldError {
     pub value: Value,
     /// More words, or empty.
     pub detail: String,
+    shown: Shown,
+}
+
+/// How the value of an error is printed.
+#[derive(Debug, Clone, PartialEq)]
+enum Shown {
+    Value,
+    Nothing,
+    Text(String),
 }
 
 impl FieldError {
@@ -86,17 +95,39 @@ impl FieldError {
     ) -> Self {
         let field =
             Some(field.into()).filter(|field| !field.is_empty()).unwrap_or_else(|| "<nil>".to_owned());
-        Self { kind, field, value: value.into(), detail: detail.into() }
+        Self { kind, field, value: value.into(), detail: detail.into(), shown: Shown::Value }
+    }
+
+    /// Leaves the value out of the message, as for rules about a whole object.
+    ///
+    /// ```
+    /// use kubewright_apiserver::schema::field::{ErrorKind, FieldError};
+    /// use serde_json::Value;
+    ///
+    /// let error = FieldError::new(ErrorKind::Invalid, "spec", Value::Null, "min exceeds max").without_value();
+    /// assert_eq!(error.message(), "Invalid value: min exceeds max");
+    /// ```
+    #[must_use]
+    pub fn without_value(self) -> Self {
+        Self { shown: Shown::Nothing, ..self }
+    }
+
+    /// Prints this text in place of the value: a Go struct has its own order of fields.
+    #[must_use]
+    pub fn shown_as(self, text: impl Into<String>) -> Self {
+        Self { shown: Shown::Text(text.into()), ..self }
     }
 
     /// The message of the cause: everything but the field.
     pub fn message(&self) -> String {
         let words = self.kind.words();
-        let value = match (self.kind, &self.value) {
-            (ErrorKind::Required | ErrorKind::Forbidden | ErrorKind::TooLong, _) => String::new(),
-            (_, Value::String(text)) => format!(": {}", go::quote(text)),
-            (_, Value::Number(number)) => format!(": {}", go::number(number)),
-            (_, other) => format!(": {}", go::json(other)),
+        let value = match (self.kind, &self.shown, &self.value) {
+            (ErrorKind::Required | ErrorKind::Forbidden | ErrorKind::TooLong, ..)
+            | (_, Shown::Nothing, _) => String::new(),
+            (_, Shown::Text(text), _) => format!(": {text}"),
+            (_, _, Value::String(text)) => format!(": {}", go::quote(text)),
+            (_, _, Value::Number(number)) => format!(": {}", go::number(number)),
+            (_, _, other) => format!(": {}", go::json(other)),
         };
         let colon = if self.detail.is_empty() { "" } else { ": " };
         format!("{words}{value}{colon}{}", self.detail)

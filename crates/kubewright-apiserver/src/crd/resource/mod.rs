@@ -1,0 +1,335 @@
+//! Objects of a served version of a definition: what a write goes through, and what a read shows.
+//!
+//! A write is decoded by the caller, then [`CustomResource::prune`]d, [`CustomResource::apply_defaults`] filled in, one of
+//! the `prepare_*` functions takes back what that endpoint may not change and counts the generation, and the matching
+//! `validate_*` function gives the errors: schema, scale, list types, and CEL rules if nothing before stands in
+//! their way. [`Versions`] holds all versions of a definition and carries objects between them and storage.
+//!
+//! Pitfall: a write through `/status` validates the status alone, so its messages name places below it (`phase in body`,
+//! not `status.phase in body`).
+
+pub mod columns;
+mod deprecation;
+mod metadata;
+pub mod scale;
+mod versions;
+
+use serde_json::Value;
+
+use super::{
+    jsonpath::JsonPath,
+    props::{Props, set},
+};
+use crate::{
+    cel::rules::{Budget, Findings, Rules},
+    schema::{
+        Gvk, SchemaError, TypeRef,
+        default::apply_defaults,
+        field::{ErrorKind, FieldError},
+        lists,
+        prune::prune,
+        validate::Validator,
+    },
+};
+use columns::Column;
+use scale::ScalePaths;
+
+pub use versions::Versions;
+
+/// Why a version of a definition cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ResourceError {
+    /// There is no such version.
+    #[error("definition {definition:?} has no version {version:?}: serve one of spec.versions")]
+    NoVersion {
+        /// The definition's name.
+        definition: String,
+        /// The version asked for.
+        version: String,
+    },
+    /// The schema cannot be used; a definition that was validated never has one.
+    #[error(
+        "definition {definition:?}, version {version:?}: {source}; validate the definition before serving it"
+    )]
+    Schema {
+        /// The definition's name.
+        definition: String,
+        /// The version asked for.
+        version: String,
+        /// What is wrong with the schema.
+        source: SchemaError,
+    },
+}
+
+/// One version of a custom resource, compiled once and shared by all requests.
+#[derive(Debug, Clone)]
+pub struct CustomResource {
+    gvk: Gvk,
+    schema: TypeRef,
+    validator: Validator,
+    status_validator: Option<Validator>,
+    rules: Option<Rules>,
+    has_status: bool,
+    scale: Option<ScalePaths>,
+    columns: Vec<Column>,
+    selectable: Vec<(String, JsonPath)>,
+    warning: Option<String>,
+}
+
+impl CustomResource {
+    /// Compiles a version of a definition.
+    ///
+    /// ```
+    /// use kubewright_apiserver::crd::resource::CustomResource;
+    /// use serde_json::json;
+    ///
+    /// let crd = json!({"metadata": {"name": "demos.example.com"}, "spec": {
+    ///     "group": "example.com", "names": {"plural": "demos", "kind": "Demo"},
+    ///     "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+    ///         "type": "object", "properties": {"spec": {"type": "object", "properties": {
+    ///             "name": {"type": "string", "pattern": "^test$"}}}}}}}]}});
+    /// let demos = CustomResource::new(&crd, "v1")?;
+    /// let mut demo = json!({"apiVersion": "example.com/v1", "kind": "Demo", "metadata": {"name": "a"},
+    ///                       "spec": {"name": "hello", "banana": 1}});
+    /// assert_eq!(demos.prune(&mut demo), [r#"unknown field "spec.banana""#]);
+    /// demos.prepare_create(&mut demo);
+    /// let found = demos.validate_create(&demo);
+    /// assert_eq!(
+    ///     found.errors[0].to_string(),
+    ///     "spec.name: Invalid value: \"hello\": spec.name in body should match '^test$'"
+    /// );
+    /// # Ok::<(), kubewright_apiserver::crd::resource::ResourceError>(())
+    /// ```
+    pub fn new(crd: &Value, version: &str) -> Result<Self, ResourceError> {
+        let definition = || crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let no_version =
+            || ResourceError::NoVersion { definition: definition(), version: version.to_owned() };
+        let bad =
+            |source| ResourceError::Schema { definition: definition(), version: version.to_owned(), source };
+        let versions = crd["spec"]["versions"].as_array().ok_or_else(no_version)?;
+        let written = versions.iter().find(|known| known["name"] == version).ok_or_else(no_version)?;
+        let schema = &written["schema"]["openAPIV3Schema"];
+        let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let schema = if schema.is_object() { schema } else { &open };
+        let has_status = written["subresources"]["status"].is_object();
+        let status_schema = Props::of(schema).property("status").filter(|_| has_status);
+        let names = &crd["spec"]["names"];
+        let kind = names["kind"].as_str().unwrap_or_default();
+        let selectable = Props::of(written).list("selectableFields").iter().filter_map(|field| {
+            let text = Props::of(field).text("jsonPath");
+            Some((text.trim_start_matches('.').to_owned(), JsonPath::parse(text).ok()?))
+        });
+        Ok(Self {
+            gvk: Gvk::new(crd["spec"]["group"].as_str().unwrap_or_default(), version, kind),
+            schema: TypeRef::from_structural(schema).map_err(bad)?,
+            validator: Validator::new(schema).map_err(bad)?,
+            status_validator: status_schema.map(Validator::new).transpose().map_err(bad)?,
+            rules: Rules::compile(schema, true),
+            has_status,
+            scale: ScalePaths::of(&written["subresources"]["scale"]),
+            columns: columns::of(Props::of(written).list("additionalPrinterColumns")),
+            selectable: selectable.collect(),
+            warning: deprecation::warning(&crd["spec"], version),
+        })
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> &Gvk {
+        &self.gvk
+    }
+
+    /// The shape of the type, for apply and managedFields.
+    pub fn schema(&self) -> &TypeRef {
+        &self.schema
+    }
+
+    /// Whether status is written only through its own endpoint.
+    pub fn has_status(&self) -> bool {
+        self.has_status
+    }
+
+    /// Where the replicas are, if the version has a scale subresource.
+    pub fn scale(&self) -> Option<&ScalePaths> {
+        self.scale.as_ref()
+    }
+
+    /// The printer columns after the name; an age if the definition names none.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The warning that every answer of a deprecated version carries.
+    pub fn deprecation_warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// Removes fields that the schema does not have and says which, as field validation reports them.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune(&self.schema, object)
+    }
+
+    /// Fills in the defaults of the schema: on every write, and on every read of what is stored.
+    pub fn apply_defaults(&self, object: &mut Value) {
+        apply_defaults(&self.schema, object);
+    }
+
+    /// An object of another version of the same definition as this version has it (conversion strategy None).
+    pub fn convert(&self, object: &mut Value) {
+        if object["apiVersion"] != self.gvk.api_version() {
+            set(object, &["apiVersion"], self.gvk.api_version());
+            self.prune(object);
+        }
+    }
+
+    /// The values that field selectors can ask for, by name; one that is absent is empty.
+    pub fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        let text = |path: &JsonPath| match path.find(object).first() {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        self.selectable.iter().map(|(name, path)| (name.clone(), text(path))).collect()
+    }
+
+    /// A new object: generation 1, and no status if that has an endpoint of its own.
+    pub fn prepare_create(&self, object: &mut Value) {
+        if let (true, Value::Object(map)) = (self.has_status, &mut *object) {
+            map.remove("status");
+        }
+        set(object, &["metadata", "generation"], 1);
+    }
+
+    /// A changed object: status stays if it has an endpoint of its own; the generation counts whatever changed outside
+    /// of metadata.
+    pub fn prepare_update(&self, new: &mut Value, old: &Value) {
+        if let (true, Value::Object(map)) = (self.has_status, &mut *new) {
+            match old.get("status") {
+                Some(status) => map.insert("status".to_owned(), status.clone()),
+                None => map.remove("status"),
+            };
+        }
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        let changed = content(new) != content(old);
+        set(new, &["metadata", "generation"], generation + i64::from(changed));
+    }
+
+    /// A new status: everything else stays, except for managedFields.
+    pub fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        let (status, managed) = (new.get("status").cloned(), new["metadata"].get("managedFields").cloned());
+        *new = old.clone();
+        if let Value::Object(map) = &mut *new {
+            match status {
+                Some(status) => map.insert("status".to_owned(), status),
+                None => map.remove("status"),
+            };
+        }
+        if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+            match managed {
+                Some(managed) => metadata.insert("managedFields".to_owned(), managed),
+                None => metadata.remove("managedFields"),
+            };
+        }
+    }
+
+    /// What is wrong with a new object, and warnings about its finalizers.
+    pub fn validate_create(&self, object: &Value) -> Findings {
+        let mut errors = self.check_type(object);
+        if errors.is_empty() {
+            errors.extend(metadata::shape(object));
+            errors.extend(metadata::name(object));
+            errors.extend(self.validator.validate(object));
+            errors.extend(self.scale.iter().flat_map(|scale| scale.validate(object, true)));
+            errors.extend(lists::validate(&self.schema, object));
+        }
+        let mut found = self.with_rules(errors, object, None);
+        found.warnings.extend(metadata::finalizers(object, None));
+        found
+    }
+
+    /// What is wrong with a changed object. What was wrong before and has not changed is let pass.
+    pub fn validate_update(&self, new: &Value, old: &Value) -> Findings {
+        let mut errors = self.check_type(new);
+        if errors.is_empty() {
+            errors.extend(metadata::shape(new));
+            errors.extend(self.validator.validate_update(new, old));
+            errors.extend(self.scale.iter().flat_map(|scale| scale.validate(new, true)));
+            errors.extend(self.list_errors(new, old));
+        }
+        let mut found = self.with_rules(errors, new, Some(old));
+        found.warnings.extend(metadata::finalizers(new, Some(old)));
+        found
+    }
+
+    /// What is wrong with a new status.
+    pub fn validate_status_update(&self, new: &Value, old: &Value) -> Findings {
+        let mut errors = self.check_type(new);
+        if errors.is_empty() {
+            if let (Some(validator), Some(status)) = (&self.status_validator, new.get("status")) {
+                let before = old.get("status").unwrap_or(&Value::Null);
+                errors.extend(prefixed(validator.validate_update(status, before), "status"));
+            }
+            errors.extend(self.scale.iter().flat_map(|scale| scale.validate(new, false)));
+            errors.extend(self.list_errors(new, old));
+        }
+        self.with_rules(errors, new, Some(old))
+    }
+
+    fn check_type(&self, object: &Value) -> Vec<FieldError> {
+        let mut out = Vec::new();
+        for (name, wanted) in [("kind", self.gvk.kind.clone()), ("apiVersion", self.gvk.api_version())] {
+            let found = object[name].as_str().unwrap_or_default();
+            if found != wanted {
+                out.push(FieldError::new(ErrorKind::Invalid, name, found, format!("must be {wanted}")));
+            }
+        }
+        out
+    }
+
+    /// Lists that broke the rules of their type before may go on doing so.
+    fn list_errors(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let errors = lists::validate(&self.schema, new);
+        if errors.is_empty() || lists::validate(&self.schema, old).is_empty() { errors } else { Vec::new() }
+    }
+
+    /// Rules see only objects whose values have the types that the rules were compiled for.
+    fn with_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Findings {
+        let Some(rules) = &self.rules else { return Findings { errors, warnings: Vec::new() } };
+        let blocks = |error: &FieldError| {
+            matches!(
+                error.kind,
+                ErrorKind::NotSupported
+                    | ErrorKind::Required
+                    | ErrorKind::TooLong
+                    | ErrorKind::TooMany
+                    | ErrorKind::TypeInvalid
+            )
+        };
+        if errors.iter().any(blocks) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            errors.push(FieldError::new(ErrorKind::Invalid, "", Value::Null, detail));
+            return Findings { errors, warnings: Vec::new() };
+        }
+        let mut found = rules.validate("", new, old, true, &mut Budget::per_object());
+        errors.append(&mut found.errors);
+        Findings { errors, warnings: found.warnings }
+    }
+}
+
+/// Everything but metadata.
+fn content(object: &Value) -> Vec<(&String, &Value)> {
+    object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata").collect()
+}
+
+/// Errors of a part of an object, with their places in the whole.
+pub(crate) fn prefixed(errors: Vec<FieldError>, prefix: &str) -> Vec<FieldError> {
+    let place = |mut error: FieldError| {
+        error.field = match &*error.field {
+            "<nil>" => prefix.to_owned(),
+            field if field.starts_with('[') => format!("{prefix}{field}"),
+            field => format!("{prefix}.{field}"),
+        };
+        error
+    };
+    errors.into_iter().map(place).collect()
+}
