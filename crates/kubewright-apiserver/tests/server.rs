@@ -100,6 +100,36 @@ async fn an_apply_meets_the_owner_of_a_field_and_takes_it_over_only_by_force() {
 }
 
 #[tokio::test]
+async fn a_scale_that_makes_no_sense_is_refused_and_scales_nothing() {
+    let server = ApiServer::builder().in_process().unwrap();
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = json!({
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    });
+    let send = async |method: &str, path: String, body: serde_json::Value| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes());
+        server.client().request::<serde_json::Value>(request.unwrap()).await
+    };
+    send("POST", deployments.to_owned(), deployment).await.unwrap();
+    let scale = format!("{deployments}/d/scale");
+    for spec in [json!("x"), json!([]), json!({"replicas": "many"}), json!({"replicas": 1.5})] {
+        let body = json!({"metadata": {"name": "d"}, "spec": spec});
+        let refused = send("PUT", scale.clone(), body).await.unwrap_err();
+        assert!(matches!(refused, kube::Error::Api(status) if status.code == 400), "{spec}");
+    }
+    let now = send("GET", scale.clone(), json!({})).await.unwrap();
+    assert_eq!(now["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
 async fn pages_show_the_state_of_the_first_page() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());

@@ -1,5 +1,7 @@
 //! From a request to the verb that answers it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 use parking_lot::Mutex;
@@ -17,6 +19,7 @@ use crate::{
     discovery,
     registry::{
         Registry,
+        actions::scale_type,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
         semantics::{FieldValidation, PatchKind},
@@ -263,9 +266,13 @@ impl Incoming<'_> {
                 call.subresource,
                 "" | "status" | "ephemeralcontainers" | "resize" | "approval" | "finalize"
             );
-        let mut object = if own {
+        let typed = match call.subresource {
+            "scale" => Some(Cow::Owned(scale_type(call.ty)?)),
+            _ => own.then(|| Cow::Borrowed(&**call.ty)),
+        };
+        let mut object = if let Some(ty) = typed {
             let decoded =
-                registry.semantics.decode(call.ty, &self.body, format, call.options.field_validation)?;
+                registry.semantics.decode(&ty, &self.body, format, call.options.field_validation)?;
             for warning in decoded.warnings {
                 call.warn(warning);
             }

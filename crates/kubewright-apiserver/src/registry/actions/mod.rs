@@ -10,7 +10,7 @@ mod token;
 
 use serde_json::Value;
 
-pub(crate) use self::scale::selector_text;
+pub(crate) use self::scale::{scale_type, selector_text};
 
 use super::{
     Registry,

@@ -81,7 +81,7 @@ fn paths(ty: &Descriptor) -> ReplicasPaths {
 }
 
 /// The type that bodies of `/scale` have.
-fn scale_type(ty: &Descriptor) -> Result<Descriptor, Status> {
+pub(crate) fn scale_type(ty: &Descriptor) -> Result<Descriptor, Status> {
     let sub = ty.subresource("scale").ok_or_else(Status::method_not_allowed)?;
     let (group, version, kind) = (sub.group.clone(), sub.version.clone(), sub.kind.clone());
     Ok(Descriptor { group, version, kind, ..ty.clone() })
