@@ -10,10 +10,6 @@ use super::{
     table::Table,
 };
 
-static PROSE: &[u8] = include_bytes!("prose.zst");
-/// What the prose unpacks to at most; one release of Kubernetes is below 1 MB.
-const PROSE_LIMIT: usize = 8 << 20;
-
 /// Group, version and kind of a type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gvk {
@@ -55,7 +51,6 @@ impl fmt::Display for Gvk {
 pub struct Schemas {
     table: Table,
     nodes: Vec<OnceLock<Node>>,
-    prose: OnceLock<Vec<Prose>>,
 }
 
 /// A named built-in definition, for those who publish `OpenAPI`.
@@ -69,22 +64,13 @@ pub struct Definition {
     pub schema: TypeRef,
 }
 
-/// The descriptions of one definition.
-#[derive(Debug, Clone, Default)]
-pub struct Prose {
-    /// What the type is.
-    pub about: String,
-    /// What each field is, in the order of [`Object::fields`](super::Object).
-    pub fields: Vec<String>,
-}
-
 impl Schemas {
     /// The table of the built-in types. Opening it costs microseconds; a type is decoded on its first lookup.
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| {
             let table = Table::open();
             let nodes = std::iter::repeat_with(OnceLock::new).take(table.definition_count).collect();
-            Schemas { table, nodes, prose: OnceLock::new() }
+            Schemas { table, nodes }
         });
         &BUILTIN
     }
@@ -139,25 +125,6 @@ impl Schemas {
             id,
             schema: TypeRef::builtin(self.definition_node(id)),
         })
-    }
-
-    /// The descriptions of a definition. The first call unpacks about a megabyte, so ask only for `kubectl explain`.
-    pub fn prose(&'static self, id: u16) -> Option<&'static Prose> {
-        self.prose.get_or_init(|| self.unpack_prose()).get(usize::from(id))
-    }
-
-    fn unpack_prose(&'static self) -> Vec<Prose> {
-        let text = zstd::bulk::decompress(PROSE, PROSE_LIMIT).unwrap_or_default();
-        let mut parts = text.split(|b| *b == 0).map(|part| String::from_utf8_lossy(part).into_owned());
-        self.definitions()
-            .map(|definition| {
-                let fields = definition.schema.as_object().map_or(0, |object| object.fields.len());
-                Prose {
-                    about: parts.next().unwrap_or_default(),
-                    fields: parts.by_ref().take(fields).collect(),
-                }
-            })
-            .collect()
     }
 
     pub(super) fn name_of(&self, id: u16) -> &'static str {
@@ -220,16 +187,5 @@ mod tests {
         let spec = pv.as_object().unwrap().field("spec").unwrap().node.node();
         let claim = spec.as_object().unwrap().field("claimRef").unwrap().node.node();
         assert!(!claim.as_object().unwrap().atomic);
-    }
-
-    #[test]
-    fn prose_belongs_to_its_field() {
-        let schemas = Schemas::builtin();
-        let id = schemas.definition_of(&Gvk::new("", "v1", "ConfigMap")).unwrap();
-        let prose = schemas.prose(id).unwrap();
-        assert!(prose.about.starts_with("ConfigMap holds configuration data"), "{}", prose.about);
-        let node = schemas.lookup(&Gvk::new("", "v1", "ConfigMap")).unwrap();
-        let at = node.as_object().unwrap().fields.iter().position(|f| &*f.name == "immutable").unwrap();
-        assert!(prose.fields[at].starts_with("Immutable, if set to true"), "{}", prose.fields[at]);
     }
 }

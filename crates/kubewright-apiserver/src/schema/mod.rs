@@ -11,7 +11,6 @@
 //! | a custom resource | unknown fields removed | [`prune::prune`] |
 //! | a custom resource | defaults filled in | [`default::apply_defaults`] |
 //! | a custom resource | the errors of its schema | [`validate::Validator`], [`lists::validate`] |
-//! | a built-in type | prose for `kubectl explain` | [`Schemas::prose`] |
 //!
 //! Pitfall: a structural schema says two different things about unknown fields. Pruning keeps them only below a
 //! node that itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
@@ -32,7 +31,7 @@ mod table;
 pub(crate) mod time;
 pub mod validate;
 
-pub use builtin::{Definition, Gvk, Prose, Schemas};
+pub use builtin::{Definition, Gvk, Schemas};
 pub use node::{
     Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef,
 };
