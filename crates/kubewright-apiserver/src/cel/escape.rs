@@ -1,10 +1,8 @@
 //! Field names as identifiers.
 
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
+const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+/// Words that no identifier may be; the parser refuses them.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -39,7 +37,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if LITERALS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());

@@ -11,25 +11,6 @@ const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NU
 const MAX_DEPTH: usize = 100;
 /// How tightly `&&` binds.
 const AND: usize = 1;
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 pub(super) fn parse(text: &str) -> Result<Expr, Issue> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, ids: 0, depth: 0 };
@@ -307,7 +288,7 @@ impl Parser {
     }
 
     fn identifier(&mut self, word: &str, at: usize) -> Result<Expr, Issue> {
-        if RESERVED.contains(&word) {
+        if super::escape::RESERVED.contains(&word) {
             return Err(Issue::new(at, format!("Syntax error: reserved identifier: {word}")));
         }
         self.at += 1;
