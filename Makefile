@@ -27,13 +27,15 @@ deny:
 	$(CARGO) deny check licenses bans sources
 
 # kubewright beside its peers: one table of ratios. client-go joins where Go is installed.
+BENCH_OURS := $(or $(CARGO_TARGET_DIR),target)/release
+BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release/peer-kube-rs
 bench:
 	$(CARGO) build --release --locked -p kubewright-bench
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
 		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \
 	else echo "Go is not installed: client-go is left out" >&2; fi
-	target/release/compare --ours target/release --kube-rs bench/peers/kube-rs/target/release/peer-kube-rs \
+	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) \
 		--go bench/peers/go/target $(BENCH_FLAGS)
 
 clean:

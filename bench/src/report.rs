@@ -1,15 +1,20 @@
 //! One line of JSON per workload: what the runner reads.
 
-use std::{alloc::System, collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
+use mimalloc::MiMalloc;
 use serde::Serialize;
 use stats_alloc::{Region, StatsAlloc};
+
+/// The allocator of the programs that count allocations, ours and the peers' alike: the one that kubewright's own
+/// programs and scaffolds use.
+pub type Counting = StatsAlloc<MiMalloc>;
 
 /// A measurement that is under way.
 pub struct Report {
     bench: String,
     implementation: &'static str,
-    allocations: Option<Region<'static, System>>,
+    allocations: Option<Region<'static, MiMalloc>>,
     extra: BTreeMap<&'static str, f64>,
     cpu: f64,
     start: Instant,
@@ -41,7 +46,7 @@ impl Report {
     pub fn start(
         bench: &str,
         implementation: &'static str,
-        allocator: impl Into<Option<&'static StatsAlloc<System>>>,
+        allocator: impl Into<Option<&'static Counting>>,
     ) -> Self {
         let allocations = allocator.into().map(Region::new);
         let (cpu, start) = (cpu_seconds(), Instant::now());

@@ -1,18 +1,18 @@
 //! The way of a Pod from the response to the cache: `cache events | sync N | memory N`.
 
-use std::{alloc::System, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright::cache::{IndexFn, Indexer, Lazy, ListWatch, Reflector};
 use kubewright_bench::{
-    report::{Report, resident_bytes},
+    report::{Counting, Report, resident_bytes},
     serve::{self, Frames},
     workload,
 };
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use mimalloc::MiMalloc;
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: Counting = Counting::new(MiMalloc);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -42,7 +42,7 @@ async fn events() {
     let client = serve::client(|| serve::framed(workload::list(0)), serve::prepared(workload::watch_lines()));
     let (_store, reflector) = reflector(client);
     let position = reflector.position();
-    let report = Report::start("pod event to cache", "kubewright", ALLOCATOR);
+    let report = Report::start("pod event to cache", "kubewright", &ALLOCATOR);
     let running = tokio::spawn(reflector.run());
     while position.resource_version() != workload::last_version() {
         tokio::task::yield_now().await;
@@ -55,7 +55,7 @@ async fn events() {
 async fn sync(bench: &str, count: usize, list: impl Fn() -> Frames + Send + Sync + 'static) -> Indexer<Pod> {
     let (store, reflector) = reflector(serve::client(list, || Box::new(std::iter::empty())));
     let before = resident_bytes();
-    let report = Report::start(bench, "kubewright", ALLOCATOR);
+    let report = Report::start(bench, "kubewright", &ALLOCATOR);
     let running = tokio::spawn(reflector.run());
     while store.len() < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -74,7 +74,7 @@ async fn memory(count: usize) {
     let objects = store.list();
     let heap: usize = objects.iter().map(Lazy::heap_size).sum();
     let reads = 5000;
-    let report = Report::start("cold read of one pod", "kubewright", ALLOCATOR).with(
+    let report = Report::start("cold read of one pod", "kubewright", &ALLOCATOR).with(
         "heap_bytes_each",
         heap as u64,
         count,

@@ -1,14 +1,12 @@
 //! The indexed store: 100,000 objects, two indexes. What is measured is the store, not packing or decoding.
 
-use std::alloc::System;
-
 use k8s_openapi::api::core::v1::Pod;
 use kubewright::cache::{IndexFn, Indexer, Lazy};
-use kubewright_bench::report::Report;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use kubewright_bench::report::{Counting, Report};
+use mimalloc::MiMalloc;
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: Counting = Counting::new(MiMalloc);
 
 const OBJECTS: usize = 100_000;
 
@@ -28,20 +26,20 @@ fn main() {
     let first: Vec<_> = (0..OBJECTS).map(|i| pod(i, 1)).collect();
     let second: Vec<_> = (0..OBJECTS).map(|i| pod(i, 2)).collect();
 
-    let report = Report::start("indexer add", "kubewright", ALLOCATOR);
+    let report = Report::start("indexer add", "kubewright", &ALLOCATOR);
     for pod in &first {
         store.add(pod.clone()).expect("indexes of labels do not fail");
     }
     report.finish(OBJECTS);
 
-    let report = Report::start("indexer update", "kubewright", ALLOCATOR);
+    let report = Report::start("indexer update", "kubewright", &ALLOCATOR);
     for pod in &second {
         store.update(pod.clone()).expect("indexes of labels do not fail");
     }
     report.finish(OBJECTS);
 
     let mut found = 0;
-    let report = Report::start("indexer by index, 10 objects", "kubewright", ALLOCATOR);
+    let report = Report::start("indexer by index, 10 objects", "kubewright", &ALLOCATOR);
     for i in 0..OBJECTS {
         found += store.by_index("group", &format!("group-{}", i % (OBJECTS / 10))).expect("it exists").len();
     }

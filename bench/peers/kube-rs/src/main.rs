@@ -1,14 +1,12 @@
 //! kube-runtime's watcher and reflector on the same bytes: `peer-kube-rs events | sync N`.
 
-use std::alloc::System;
-
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
     runtime::{WatchStreamExt as _, reflector, watcher},
 };
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use mimalloc::MiMalloc;
 
 #[path = "../../../src/pods.rs"]
 mod pods;
@@ -17,12 +15,13 @@ mod report;
 #[path = "../../../src/serve.rs"]
 mod serve;
 #[path = "../../../src/workload.rs"]
+#[allow(dead_code, reason = "shared with the programs of kubewright, which use all of it")]
 mod workload;
 
-use report::{Report, resident_bytes};
+use report::{Counting, Report, resident_bytes};
 
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: Counting = Counting::new(MiMalloc);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -45,7 +44,7 @@ async fn main() {
 async fn reflect(client: Client, bench: &str, count: usize, pods: usize) {
     let (store, writer) = reflector::store::<Pod>();
     let before = resident_bytes();
-    let report = Report::start(bench, "kube-rs", ALLOCATOR);
+    let report = Report::start(bench, "kube-rs", &ALLOCATOR);
     let events = watcher(Api::all(client), watcher::Config::default()).reflect(writer).applied_objects();
     events.take(count).try_for_each(|_| std::future::ready(Ok(()))).await.expect("the answers are good");
     let resident = resident_bytes().saturating_sub(before);

@@ -23,6 +23,8 @@
 //! - A cache is a little behind the server. After a write, read with [`SharedInformer::get_at_least`].
 //! - A handle to an object does not change with the cache; get it again for the present state.
 //! - Handlers must be quick or hand their work to a [work queue](crate::queue). A slow one gets merged events.
+//! - Reading a packed object is many small allocations. In a large cache glibc's allocator doubles the time of each; give
+//!   the program another one (docs/performance.md has the numbers for mimalloc).
 //! - What cannot be decoded stays in the cache; reading it gives an error and reports a [`Fault`] once.
 
 mod buffer;
