@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: test fmt lint unit doctest doc deny bench clean
+.PHONY: test test-real real fmt lint unit doctest doc deny bench clean
 
 test: fmt lint unit doctest doc
 
@@ -20,6 +20,14 @@ doctest:
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# etcd, kube-apiserver, kube-controller-manager and kubectl from their published Go modules, once, into a cache folder
+# outside the repository. Tests that compare with the real ones use them where they are.
+real:
+	@tools/real/build.sh
+
+test-real: real
+	$(CARGO) test -p kubewright-envtest --locked -- --nocapture
 
 # Licences, duplicate versions and sources of every dependency (installs cargo-deny on first use).
 deny:

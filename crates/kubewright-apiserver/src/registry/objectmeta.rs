@@ -59,8 +59,10 @@ fn validate_common(metadata: &Json, errors: &mut Errors) {
     validate_labels(object(metadata, "labels"), "metadata.labels", errors);
     validate_annotations(object(metadata, "annotations"), "metadata.annotations", errors);
     validate_owners(metadata, errors);
-    for finalizer in super::json::list(metadata, "finalizers").iter().filter_map(Value::as_str) {
-        validate_finalizer(finalizer, "metadata.finalizers", errors);
+    for (n, finalizer) in
+        super::json::list(metadata, "finalizers").iter().filter_map(Value::as_str).enumerate()
+    {
+        validate_finalizer(finalizer, &format!("metadata.finalizers[{n}]"), errors);
     }
 }
 
@@ -113,14 +115,10 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
         if version.is_empty() {
             errors.invalid(format!("{field}.apiVersion"), version, "version must not be empty");
         }
-        if text(owner, "kind").is_empty() {
-            errors.invalid(format!("{field}.kind"), "", "must not be empty");
-        }
-        if text(owner, "name").is_empty() {
-            errors.invalid(format!("{field}.name"), "", "must not be empty");
-        }
-        if text(owner, "uid").is_empty() {
-            errors.invalid(format!("{field}.uid"), "", "must not be empty");
+        for key in ["kind", "name", "uid"] {
+            if text(owner, key).is_empty() {
+                errors.required(format!("{field}.{key}"), "");
+            }
         }
         if version == "v1" && text(owner, "kind") == "Event" {
             errors.invalid(

@@ -2,12 +2,20 @@
 //!
 //! A [`Strategy`] is plain functions on JSON objects. Everything else about a type is data in its descriptor.
 
+mod autoscaler;
+mod containers;
 mod core;
+mod jobs;
 mod misc;
 mod network;
 mod pod;
 mod podchecks;
 mod podspec;
+mod podvolumes;
+mod quotas;
+mod rbac;
+mod resources;
+mod scheduling;
 pub mod service;
 mod services;
 mod templates;
@@ -35,6 +43,8 @@ pub struct Strategy {
     pub names: NameRule,
     /// Fills in what the client left out.
     pub default: fn(&mut Json),
+    /// Whether an object may be created with a status: a node reports itself.
+    pub keeps_status: bool,
     /// Sets and drops what the client may not decide when creating.
     pub prepare_create: fn(&mut Json, &Preparing<'_>),
     /// The same when replacing: the new object, the old one.
@@ -65,6 +75,7 @@ fn no_warnings(_: &Json, _: &mut Vec<String>) {}
 pub const PLAIN: Strategy = Strategy {
     names: NameRule::Subdomain,
     default: nothing,
+    keeps_status: false,
     prepare_create: nothing_created,
     prepare_update: nothing_updated,
     prepare_status: nothing_updated,
@@ -88,8 +99,8 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("", "Node") => &core::NODE,
         ("", "PersistentVolumeClaim") => &core::CLAIM,
         ("", "PersistentVolume") => &core::VOLUME,
-        ("", "LimitRange") => &core::LIMIT_RANGE,
-        ("", "ResourceQuota") => &core::QUOTA,
+        ("", "LimitRange") => &quotas::LIMIT_RANGE,
+        ("", "ResourceQuota") => &quotas::QUOTA,
         ("" | "events.k8s.io", "Event") => &core::EVENT,
         ("", "Endpoints") => &core::ENDPOINTS,
         ("", "Service") => &services::SERVICE,
@@ -97,6 +108,7 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
         ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
         ("apps", "DaemonSet") => &workloads::DAEMON_SET,
+        ("apps", "ControllerRevision") => &workloads::CONTROLLER_REVISION,
         ("batch", "Job") => &workloads::JOB,
         ("batch", "CronJob") => &workloads::CRON_JOB,
         ("autoscaling", "HorizontalPodAutoscaler") => &workloads::AUTOSCALER,
@@ -104,10 +116,13 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("networking.k8s.io", "IngressClass") => &network::INGRESS_CLASS,
         ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
         ("discovery.k8s.io", "EndpointSlice") => &network::ENDPOINT_SLICE,
-        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => &misc::ROLE,
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &misc::BINDING,
+        ("rbac.authorization.k8s.io", "Role") => &rbac::ROLE,
+        ("rbac.authorization.k8s.io", "ClusterRole") => &rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &rbac::BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &rbac::CLUSTER_BINDING,
         ("storage.k8s.io", "StorageClass") => &misc::STORAGE_CLASS,
         ("storage.k8s.io", "CSIDriver") => &misc::CSI_DRIVER,
+        ("node.k8s.io", "RuntimeClass") => &misc::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => &misc::BUDGET,
         ("scheduling.k8s.io", "PriorityClass") => &misc::PRIORITY_CLASS,
         ("coordination.k8s.io", "Lease") => &misc::LEASE,

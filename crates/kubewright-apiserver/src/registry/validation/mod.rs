@@ -1,6 +1,7 @@
 //! The vocabulary of validation: field errors as upstream words and classifies them, and the checks that many types
 //! share.
 
+pub mod at;
 pub mod names;
 
 use serde_json::{Value, json};
@@ -50,6 +51,11 @@ impl Errors {
     pub fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
         let message = format!("Invalid value: {}: {why}", shown(&value.into()));
         self.add("FieldValueInvalid", field, message);
+    }
+
+    /// Something that cannot be used as a whole; its value is not worth showing.
+    pub fn unusable(&mut self, field: impl Into<String>, why: &str) {
+        self.add("FieldValueInvalid", field, format!("Invalid value: {why}"));
     }
 
     /// A value of the wrong type.

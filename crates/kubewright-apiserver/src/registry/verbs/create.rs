@@ -114,7 +114,7 @@ impl Registry {
     fn prepare_create(&self, call: &Call<'_>, object: &mut Json, now: &str) -> Result<(), Status> {
         let ty = call.ty;
         objectmeta::set_generation(object, i64::from(ty.generation != Generation::None));
-        if ty.subresource("status").is_some() {
+        if ty.subresource("status").is_some() && !ty.strategy.keeps_status {
             object.remove("status");
         }
         (ty.strategy.prepare_create)(object, &Preparing { now, user: call.user });
