@@ -74,6 +74,8 @@ pub struct CustomResource {
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
     warning: Option<String>,
+    written: Option<Value>,
+    fingerprint: u64,
 }
 
 impl CustomResource {
@@ -108,7 +110,8 @@ impl CustomResource {
             |source| ResourceError::Schema { definition: definition(), version: version.to_owned(), source };
         let versions = crd["spec"]["versions"].as_array().ok_or_else(no_version)?;
         let written = versions.iter().find(|known| known["name"] == version).ok_or_else(no_version)?;
-        let schema = &written["schema"]["openAPIV3Schema"];
+        let openapi = &written["schema"]["openAPIV3Schema"];
+        let schema = openapi;
         let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let schema = if schema.is_object() { schema } else { &open };
         let has_status = written["subresources"]["status"].is_object();
@@ -130,6 +133,8 @@ impl CustomResource {
             columns: columns::of(Props::of(written).list("additionalPrinterColumns")),
             selectable: selectable.collect(),
             warning: deprecation::warning(&crd["spec"], version),
+            written: openapi.is_object().then(|| openapi.clone()),
+            fingerprint: fingerprint(version, openapi),
         })
     }
 
@@ -141,6 +146,16 @@ impl CustomResource {
     /// The shape of the type, for apply and managedFields.
     pub fn schema(&self) -> &TypeRef {
         &self.schema
+    }
+
+    /// The `openAPIV3Schema` as the definition has it, for whoever publishes it.
+    pub fn openapi(&self) -> Option<&Value> {
+        self.written.as_ref()
+    }
+
+    /// Tells schemas apart: objects written under the same one need not be pruned and filled in again.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// Whether status is written only through its own endpoint.
@@ -181,14 +196,19 @@ impl CustomResource {
         }
     }
 
-    /// The values that field selectors can ask for, by name; one that is absent is empty.
-    pub fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        let text = |path: &JsonPath| match path.find(object).first() {
+    /// The names of the fields that selectors can ask for, besides name and namespace.
+    pub fn selectable_fields(&self) -> impl Iterator<Item = &str> {
+        self.selectable.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The value of a selectable field, by its place among [`Self::selectable_fields`]; one that is absent is empty.
+    pub fn selected(&self, object: &Value, field: usize) -> String {
+        let found = self.selectable.get(field).and_then(|(_, path)| path.find(object).into_iter().next());
+        match found {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
-        };
-        self.selectable.iter().map(|(name, path)| (name.clone(), text(path))).collect()
+        }
     }
 
     /// A new object: generation 1, and no status if that has an endpoint of its own.
@@ -236,7 +256,6 @@ impl CustomResource {
         let mut errors = self.check_type(object);
         if errors.is_empty() {
             errors.extend(metadata::shape(object));
-            errors.extend(metadata::name(object));
             errors.extend(self.validator.validate(object));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(object, true)));
             errors.extend(lists::validate(&self.schema, object));
@@ -314,6 +333,16 @@ impl CustomResource {
         errors.append(&mut found.errors);
         Findings { errors, warnings: found.warnings }
     }
+}
+
+/// A number that stands for a version and its schema; the same after a restart.
+fn fingerprint(version: &str, schema: &Value) -> u64 {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    context.update(version.as_bytes());
+    context.update(b"/");
+    context.update(schema.to_string().as_bytes());
+    let digest = context.finish();
+    digest.as_ref().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 /// Everything but metadata.

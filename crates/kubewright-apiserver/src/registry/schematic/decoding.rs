@@ -1,6 +1,6 @@
 //! Bodies as objects of their type.
 
-use super::{members, schema};
+use super::{go_type, members};
 use crate::{
     registry::{
         descriptor::Descriptor,
@@ -21,12 +21,15 @@ pub(super) fn decode(
         Format::Json => body::Format::Json,
         Format::Yaml => body::Format::Yaml,
     };
-    let schema = schema(ty);
+    let schema = go_type(ty);
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
-    let decoded = body::decode(raw, format, typed, &Limits::default()).map_err(|error| match error {
+    let mut decoded = body::decode(raw, format, typed, &Limits::default()).map_err(|error| match error {
         BodyError::TooLarge { .. } => crate::http::decode::too_large(),
         other => cannot_be_handled(ty, &other.to_string()),
     })?;
+    if let Some(custom) = &ty.custom {
+        decoded.findings.extend(custom.resource().prune(&mut decoded.value));
+    }
     let warnings = report(&decoded.findings, validation).map_err(|why| cannot_be_handled(ty, &why))?;
     Ok(Decoded { object: members(decoded.value), warnings })
 }

@@ -48,6 +48,16 @@ impl ListAnswer {
         }
         metadata
     }
+
+    /// `metadata` of the list in its own form. Lists of custom resources have no Go type that would leave out an empty
+    /// token.
+    pub fn own_metadata(&self) -> Map<String, Value> {
+        let mut metadata = self.metadata();
+        if self.ty.custom.is_some() {
+            metadata.entry("continue").or_insert_with(|| "".into());
+        }
+        metadata
+    }
 }
 
 /// 504: the version is in the future.

@@ -46,8 +46,8 @@ pub(super) fn check_target(call: &Call<'_>, object: &mut Json) -> Result<(), Sta
                 ));
             }
         }
-    } else if metadata.remove("namespace").is_some_and(|n| n.as_str().is_some_and(|n| !n.is_empty())) {
-        return Err(Status::bad_request("namespace is not allowed on this type"));
+    } else {
+        metadata.remove("namespace");
     }
     Ok(())
 }
