@@ -82,8 +82,8 @@ pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMet
         )))
     };
     if ty.custom.is_some() && kind == ty.kind {
-        // Any kind decodes; whether it is the right one is for validation to say.
-        if said_version != api_version {
+        // Any kind decodes, but one it must have; whether it is the right one is for validation to say.
+        if !said_kind.is_empty() && said_version != api_version {
             return Err(other_version(said_version, api_version));
         }
         return Ok(());

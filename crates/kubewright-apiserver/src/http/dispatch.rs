@@ -343,7 +343,7 @@ impl Incoming<'_> {
         for (key, value) in self.query.iter() {
             match (key, value) {
                 ("dryRun", "All") => options.dry_run = true,
-                ("dryRun", other) => errors.not_supported("dryRun", other, &["All"]),
+                ("dryRun", other) => errors.not_supported("dryRun", json!([other]), &["All"]),
                 ("fieldManager", value) => {
                     if value.len() > 128 {
                         errors.too_long("fieldManager", 128);
@@ -354,7 +354,7 @@ impl Incoming<'_> {
                 ("fieldValidation", "Ignore") => options.field_validation = FieldValidation::Ignore,
                 ("fieldValidation", "Strict") => options.field_validation = FieldValidation::Strict,
                 ("fieldValidation", other) => {
-                    errors.not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                    errors.not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
                 }
                 ("force", value) => options.force = Some(crate::registry::verbs::options::flag(value)),
                 _ => {}

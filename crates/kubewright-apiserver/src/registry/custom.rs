@@ -152,6 +152,27 @@ impl Custom {
         self.terminating
     }
 
+    /// Whether the bytes of an object can be shown in this version without asking anybody.
+    pub fn converts(&self, object: &Object) -> bool {
+        let own = &*self.resource().gvk().version;
+        !self.asks_webhook() || object.meta.written.as_ref().is_none_or(|by| &*by.version == own)
+    }
+
+    /// Whether an object of this version can be stored without asking anybody.
+    pub fn stores(&self) -> bool {
+        let storage = self.versions().storage();
+        !self.asks_webhook() || storage.is_none_or(|storage| std::ptr::eq(storage, self.resource()))
+    }
+
+    fn asks_webhook(&self) -> bool {
+        self.definition.spec["conversion"]["strategy"] == "Webhook"
+    }
+
+    /// The webhook that converts.
+    pub fn webhook(&self) -> &Value {
+        &self.definition.spec["conversion"]["webhook"]["clientConfig"]
+    }
+
     /// Returns when the definition has changed or gone.
     pub async fn closed(&self) {
         self.definition.closed.cancelled().await;

@@ -8,6 +8,7 @@
 pub mod actions;
 pub mod builtin;
 pub mod call;
+mod conversion;
 pub mod custom;
 mod definitions;
 pub mod descriptor;

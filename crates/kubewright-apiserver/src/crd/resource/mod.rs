@@ -10,6 +10,7 @@
 
 pub mod columns;
 mod deprecation;
+mod embedded;
 mod metadata;
 pub mod scale;
 mod versions;
@@ -258,6 +259,7 @@ impl CustomResource {
             errors.extend(metadata::shape(object));
             errors.extend(self.validator.validate(object));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(object, true)));
+            errors.extend(embedded::validate(&self.schema, object));
             errors.extend(lists::validate(&self.schema, object));
         }
         let mut found = self.with_rules(errors, object, None);
@@ -272,6 +274,7 @@ impl CustomResource {
             errors.extend(metadata::shape(new));
             errors.extend(self.validator.validate_update(new, old));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(new, true)));
+            errors.extend(embedded::validate(&self.schema, new));
             errors.extend(self.list_errors(new, old));
         }
         let mut found = self.with_rules(errors, new, Some(old));

@@ -1,8 +1,11 @@
 //! Bodies as objects of their type.
 
+use serde_json::Value;
+
 use super::{go_type, members};
 use crate::{
     registry::{
+        custom::Custom,
         descriptor::Descriptor,
         semantics::{Decoded, FieldValidation, Format},
     },
@@ -28,10 +31,25 @@ pub(super) fn decode(
         other => cannot_be_handled(ty, &other.to_string()),
     })?;
     if let Some(custom) = &ty.custom {
+        check_custom(custom, &decoded.value).map_err(|why| cannot_be_handled(ty, &why))?;
         decoded.findings.extend(custom.resource().prune(&mut decoded.value));
     }
     let warnings = report(&decoded.findings, validation).map_err(|why| cannot_be_handled(ty, &why))?;
     Ok(Decoded { object: members(decoded.value), warnings })
+}
+
+/// A custom resource decodes whatever it is, as long as it says so and its metadata is an object's.
+pub(super) fn check_custom(custom: &Custom, value: &Value) -> Result<(), String> {
+    if value["kind"].as_str().unwrap_or_default().is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{value}'"));
+    }
+    let schema = custom.resource().schema();
+    let metadata = schema.as_object().and_then(|object| object.field("metadata"));
+    let (Some(field), Some(value)) = (metadata, value.get("metadata")) else { return Ok(()) };
+    match body::check(value, Some((field.node.node(), "ObjectMeta")), &Limits::default()) {
+        Err(BodyError::Type(why)) => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// What becomes of findings: warnings, silence, or the reason of a refusal.

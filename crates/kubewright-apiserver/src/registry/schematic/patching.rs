@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{decoding::report, go_type, gvk, members, needs_a_schema};
+use super::{
+    decoding::{check_custom, report},
+    go_type, gvk, members, needs_a_schema,
+};
 use crate::{
     patch::{self, PatchError},
     registry::{
@@ -33,7 +36,9 @@ pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Res
     .map_err(|error| refused(&error))?;
 
     // A strategic merge works on the struct, which has no kind to change.
-    if request.kind != PatchKind::Strategic {
+    if let Some(custom) = &ty.custom {
+        check_custom(custom, &patched).map_err(|why| does_not_fit(&patched, &why))?;
+    } else if request.kind != PatchKind::Strategic {
         check_kind(ty, &patched).map_err(|why| does_not_fit(&patched, &why))?;
     }
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));

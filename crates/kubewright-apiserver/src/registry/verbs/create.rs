@@ -44,6 +44,7 @@ impl Registry {
     ) -> Result<Arc<Object>, Status> {
         let ty = call.ty;
         let now = self.now();
+        self.check_stored(ty)?;
         meta_mut(&mut object).remove("resourceVersion");
         super::settle(self, ty, &mut object);
         if writer != Writer::Apply {
@@ -136,7 +137,7 @@ impl Registry {
         }
         if !errors.is_empty() {
             self.allocator.release(call, object);
-            return Err(call.invalid(text(meta(object), "name"), &errors));
+            return Err(call.refuse(object, text(meta(object), "name"), &errors));
         }
         (ty.strategy.warnings)(object, None, &mut warnings);
         for warning in warnings {

@@ -91,7 +91,7 @@ impl DeleteOptions {
         };
         let runs = list(&raw, "dryRun");
         for run in runs.iter().filter(|r| *r != "All") {
-            errors.not_supported("dryRun", run.clone(), &["All"]);
+            errors.not_supported("dryRun", json!([run]), &["All"]);
         }
         let grace = raw.get("gracePeriodSeconds").and_then(Value::as_i64);
         if !errors.is_empty() {

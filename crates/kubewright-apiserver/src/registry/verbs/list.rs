@@ -137,7 +137,9 @@ impl Registry {
                 (current.collection(&call.ty.storage), current.revision, None, limit)
             }
         };
-        Ok(Answer::List(page(call, &collection, revision, after.as_ref(), limit, &selection)))
+        let page = page(call, &collection, revision, after.as_ref(), limit, &selection);
+        self.check_shown(call.ty, &page.items)?;
+        Ok(Answer::List(page))
     }
 
     fn collection_at(&self, call: &Call<'_>, revision: u64) -> Result<Collection, Status> {

@@ -196,7 +196,7 @@ impl Registry {
             warnings.extend(custom.validate(new, Some(old), call.subresource, &mut errors));
         }
         if !errors.is_empty() {
-            return Err(call.invalid(call.name, &errors));
+            return Err(call.refuse(new, call.name, &errors));
         }
         (ty.strategy.warnings)(new, Some(old), &mut warnings);
         for warning in warnings {
@@ -269,7 +269,7 @@ pub(super) fn uid_conflict(call: &Call<'_>, wanted: &str, is: &str) -> Status {
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}",
-        call.ty.plural,
+        if call.ty.custom.is_some() { &*call.ty.storage } else { &*call.ty.plural },
         call.key(call.name)
     );
     Status::conflict(call.ty.about(call.name), &why)
