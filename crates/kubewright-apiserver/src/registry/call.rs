@@ -68,10 +68,10 @@ impl Call<'_> {
     /// The refusal of a new or changed object. A custom resource that says to be something else is spoken of as that.
     pub fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
         let kind = text(object, "kind");
-        if self.ty.custom.is_none() || kind == self.ty.kind {
+        let group = text(object, "apiVersion").split_once('/').map_or("", |(group, _)| group);
+        if self.ty.custom.is_none() {
             return self.invalid(name, errors);
         }
-        let group = text(object, "apiVersion").split_once('/').map_or("", |(group, _)| group);
         Status::invalid(About { group, kind, name }, errors)
     }
 

@@ -224,6 +224,7 @@ impl Custom {
         as_value(object, |value| {
             gone = self.resource().prune(value);
             self.resource().apply_defaults(value);
+            self.resource().settle_metadata(value);
         });
         gone
     }

@@ -255,3 +255,41 @@ impl Registry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiServer;
+
+    #[tokio::test]
+    async fn a_server_that_starts_on_stored_definitions_serves_them() {
+        let server = ApiServer::builder().in_process().unwrap();
+        let request = |path: &str, body: &Value| {
+            let request = http::Request::post(path).header("content-type", "application/json");
+            request.body(body.to_string().into_bytes()).unwrap()
+        };
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                              "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        });
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        server.client().request::<Value>(request(path, &definition)).await.unwrap();
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+        server.client().request::<Value>(request("/apis/example.com/v1/widgets", &widget)).await.unwrap();
+
+        let registry = server.registry();
+        registry.replace_types("example.com", "widgets", Vec::new());
+        assert!(registry.resolve("example.com", "v1", "widgets").is_none());
+        let before = registry.storage.revision();
+        registry.restore_definitions();
+        let ty = registry.resolve("example.com", "v1", "widgets").unwrap();
+        assert_eq!(registry.storage.revision(), before, "what is up to date is not written again");
+        let stored = registry.storage.get(&ty.storage, &ObjectKey::cluster("a")).unwrap();
+        assert!(ty.shows_as_stored(&stored), "the schema is the one that it was written by");
+    }
+}

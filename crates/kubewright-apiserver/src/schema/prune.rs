@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Child, Kind, Node, Rest, body, go};
+use super::{Kind, Node, Rest, body, canonical::canonicalise, go};
 
 /// Prunes a custom resource and returns what went: `unknown field "spec.b"`; first from its metadata, then from its
 /// content and at last from the metadata of embedded objects, each sorted by path.
@@ -61,8 +61,15 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
                 match (field, object.map(|object| &object.rest)) {
                     _ if is_meta => {
                         if key == "metadata" {
-                            let gone = if length == 0 { &mut gone.metadata.0 } else { &mut gone.metadata.1 };
-                            prune_metadata(field.map(|field| &field.node), value, path, gone);
+                            let is_own = length == 0;
+                            let gone = if is_own { &mut gone.metadata.0 } else { &mut gone.metadata.1 };
+                            let node = field.map(|field| field.node.node());
+                            prune_metadata(node, value, path, gone);
+                            // That of the object itself is settled with the rest of it: until then, an empty list of
+                            // managers is a wish.
+                            if let (false, Some(node)) = (is_own, node) {
+                                canonicalise(node, value);
+                            }
                         }
                     }
                     (Some(field), _) => {
@@ -101,8 +108,8 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
     }
 }
 
-fn prune_metadata(node: Option<&Child>, value: &mut Value, path: &str, gone: &mut Vec<String>) {
-    let Some(node) = node.map(Child::node) else { return };
+fn prune_metadata(node: Option<&Node>, value: &mut Value, path: &str, gone: &mut Vec<String>) {
+    let Some(node) = node else { return };
     let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
     if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &limits) {
         let names =

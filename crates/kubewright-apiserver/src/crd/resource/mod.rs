@@ -24,7 +24,8 @@ use super::{
 use crate::{
     cel::rules::{Budget, Findings, Rules},
     schema::{
-        Gvk, SchemaError, TypeRef,
+        Gvk, Node, SchemaError, TypeRef,
+        canonical::canonicalise,
         default::apply_defaults,
         field::{ErrorKind, FieldError},
         lists,
@@ -187,6 +188,18 @@ impl CustomResource {
     /// Fills in the defaults of the schema: on every write, and on every read of what is stored.
     pub fn apply_defaults(&self, object: &mut Value) {
         apply_defaults(&self.schema, object);
+    }
+
+    /// The schema of `metadata`.
+    pub(crate) fn metadata(&self) -> Option<&Node> {
+        Some(self.schema.as_object()?.field("metadata")?.node.node())
+    }
+
+    /// Brings metadata, which has a Go type even here, into the form in which Go prints it.
+    pub(crate) fn settle_metadata(&self, object: &mut Value) {
+        if let (Some(node), Some(value)) = (self.metadata(), object.get_mut("metadata")) {
+            canonicalise(node, value);
+        }
     }
 
     /// An object of another version of the same definition as this version has it (conversion strategy None).

@@ -9,7 +9,10 @@ use crate::{
         descriptor::Descriptor,
         semantics::{Decoded, FieldValidation, Format},
     },
-    schema::body::{self, BodyError, Limits},
+    schema::{
+        body::{self, BodyError, Limits},
+        go,
+    },
     status::Status,
 };
 
@@ -43,10 +46,14 @@ pub(super) fn check_custom(custom: &Custom, value: &Value) -> Result<(), String>
     if value["kind"].as_str().unwrap_or_default().is_empty() {
         return Err(format!("Object 'Kind' is missing in '{value}'"));
     }
-    let schema = custom.resource().schema();
-    let metadata = schema.as_object().and_then(|object| object.field("metadata"));
-    let (Some(field), Some(value)) = (metadata, value.get("metadata")) else { return Ok(()) };
-    match body::check(value, Some((field.node.node(), "ObjectMeta")), &Limits::default()) {
+    let (Some(node), Some(value)) = (custom.resource().metadata(), value.get("metadata")) else {
+        return Ok(());
+    };
+    if !(value.is_object() || value.is_null()) {
+        let found = go::json_kind(value);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"));
+    }
+    match body::check(value, Some((node, "ObjectMeta")), &Limits::default()) {
         Err(BodyError::Type(why)) => Err(why),
         _ => Ok(()),
     }
