@@ -1,7 +1,8 @@
-//! Versions that only a conversion webhook could bring into another.
+//! Objects that cannot be brought into the version that is asked for.
 //!
-//! Definitions may name such a webhook. What needs no conversion works without it; what does is an error in the words
-//! that upstream has for a webhook that does not answer.
+//! A definition may name a webhook that converts. What needs no conversion works without it; what does is an error in
+//! the words that upstream has for a webhook that does not answer. Nor can an object be shown that is stored in a version
+//! which its definition has no longer.
 
 use std::sync::Arc;
 
@@ -19,19 +20,27 @@ impl Registry {
         objects: impl IntoIterator<Item = &'o Arc<Object>>,
     ) -> Result<(), Status> {
         let Some(custom) = &ty.custom else { return Ok(()) };
-        match objects.into_iter().find(|object| !custom.converts(object)) {
-            Some(object) => {
-                let version = object.meta.written.as_ref().map_or("", |by| &*by.version);
-                Err(self.no_conversion(custom, version))
+        let versions = objects.into_iter().filter_map(|object| object.meta.written.as_ref());
+        for version in versions.map(|by| &*by.version).filter(|version| **version != ty.version) {
+            if custom.versions().get(version).is_none() {
+                let group = &ty.group;
+                return Err(Status::internal(format!(
+                    "request to convert CR from an invalid group/version: {group}/{version}"
+                )));
             }
-            None => Ok(()),
+            if custom.asks_webhook() {
+                return Err(self.no_conversion(custom, version));
+            }
         }
+        Ok(())
     }
 
     /// Refuses to store objects of a version that is not the stored one.
     pub(super) fn check_stored(&self, ty: &Descriptor) -> Result<(), Status> {
         match &ty.custom {
-            Some(custom) if !custom.stores() => Err(self.no_conversion(custom, &ty.version)),
+            Some(custom) if custom.asks_webhook() && !custom.is_stored() => {
+                Err(self.no_conversion(custom, &ty.version))
+            }
             _ => Ok(()),
         }
     }

@@ -152,19 +152,13 @@ impl Custom {
         self.terminating
     }
 
-    /// Whether the bytes of an object can be shown in this version without asking anybody.
-    pub fn converts(&self, object: &Object) -> bool {
-        let own = &*self.resource().gvk().version;
-        !self.asks_webhook() || object.meta.written.as_ref().is_none_or(|by| &*by.version == own)
+    /// Whether this is the version that objects are stored in.
+    pub fn is_stored(&self) -> bool {
+        self.versions().storage().is_some_and(|storage| std::ptr::eq(storage, self.resource()))
     }
 
-    /// Whether an object of this version can be stored without asking anybody.
-    pub fn stores(&self) -> bool {
-        let storage = self.versions().storage();
-        !self.asks_webhook() || storage.is_none_or(|storage| std::ptr::eq(storage, self.resource()))
-    }
-
-    fn asks_webhook(&self) -> bool {
+    /// Whether objects are converted by a webhook.
+    pub fn asks_webhook(&self) -> bool {
         self.definition.spec["conversion"]["strategy"] == "Webhook"
     }
 
@@ -213,8 +207,7 @@ impl Custom {
         let draft = Draft::encode(object, Box::default());
         let Some(storage) = self.versions().storage() else { return draft };
         // What was converted on the way has not seen the defaults of the version it is stored in.
-        let whole = std::ptr::eq(storage, self.resource());
-        let schema = if whole { storage.fingerprint() } else { 0 };
+        let schema = if self.is_stored() { storage.fingerprint() } else { 0 };
         draft.written(Written { version: storage.gvk().version.as_str().into(), schema })
     }
 

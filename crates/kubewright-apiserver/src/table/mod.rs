@@ -103,7 +103,11 @@ fn of_custom(
     now: Timestamp,
 ) -> Value {
     let row = |object: &Json| {
-        let cells = resource.cells(&Value::Object(object.clone()), |time| age::since(time, now));
+        let cells = resource.cells(&Value::Object(object.clone()), |time| match time {
+            "" | "null" => "<unknown>".to_owned(),
+            time if time.parse::<Timestamp>().is_err() => "<invalid>".to_owned(),
+            time => age::since(time, now),
+        });
         json!({"cells": cells, "object": in_row(object, version, options)})
     };
     let rows: Vec<Value> = objects.iter().map(row).collect();

@@ -70,6 +70,24 @@ async fn objects_keep_the_version_they_were_stored_in_until_they_are_written_aga
 }
 
 #[tokio::test]
+async fn an_object_left_behind_in_a_dropped_version_cannot_be_read() {
+    let world = World::new();
+    world.post(DEFINITIONS, &two_versions("v1")).await.unwrap();
+    world.post(WIDGETS, &widget("w", json!({}))).await.unwrap();
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    world.merge(&path, &json!({"spec": two_versions("v2")["spec"]})).await.unwrap();
+    world.merge(&format!("{path}/status"), &json!({"status": {"storedVersions": ["v2"]}})).await.unwrap();
+    let only = json!({"spec": {"versions": [two_versions("v2")["spec"]["versions"][1]]}});
+    world.merge(&path, &only).await.unwrap();
+    let refused = world.get(&format!("{V2}/w")).await.unwrap_err();
+    let why = "request to convert CR from an invalid group/version: example.com/v1";
+    assert_eq!((refused.code, refused.message.as_str()), (500, why));
+    // The definition still takes it along when it goes.
+    world.delete(&path).await.unwrap();
+    assert_eq!(world.get(&path).await.unwrap_err().code, 404);
+}
+
+#[tokio::test]
 async fn a_stored_version_cannot_be_dropped() {
     let world = World::new();
     world.post(DEFINITIONS, &two_versions("v1")).await.unwrap();
