@@ -202,6 +202,11 @@ impl Custom {
         as_value(object, |value| *value = self.versions().to_storage(std::mem::take(value)));
     }
 
+    /// An object of the stored version as this one has it.
+    pub fn from_stored(&self, object: &mut Json) {
+        as_value(object, |value| self.resource().convert(value));
+    }
+
     /// Encodes an object that is already in the stored version.
     pub fn draft(&self, object: &Json) -> Draft {
         let draft = Draft::encode(object, Box::default());

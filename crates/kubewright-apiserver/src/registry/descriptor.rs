@@ -219,12 +219,30 @@ impl Descriptor {
             return custom.show(object);
         }
         let mut json = object.decode();
-        if let Some(conversion) = self.conversion {
-            (conversion.from_stored)(&mut json);
-        }
-        json.insert("kind".into(), self.kind.as_ref().into());
-        json.insert("apiVersion".into(), self.api_version().into());
+        self.from_stored(&mut json);
         json
+    }
+
+    /// Brings an object of this version into the stored one.
+    pub fn to_stored(&self, object: &mut Json) {
+        if let Some(custom) = &self.custom {
+            custom.to_stored(object);
+        }
+        if let Some(conversion) = self.conversion {
+            (conversion.to_stored)(object);
+        }
+    }
+
+    /// Brings an object of the stored version into this one.
+    pub fn from_stored(&self, object: &mut Json) {
+        if let Some(custom) = &self.custom {
+            custom.from_stored(object);
+        }
+        if let Some(conversion) = self.conversion {
+            (conversion.from_stored)(object);
+        }
+        object.insert("kind".into(), self.kind.as_ref().into());
+        object.insert("apiVersion".into(), self.api_version().into());
     }
 
     /// Whether the stored bytes are what this version shows.

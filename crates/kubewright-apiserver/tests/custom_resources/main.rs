@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
 
+mod histories;
 mod lifecycle;
 mod samples;
 mod versions;

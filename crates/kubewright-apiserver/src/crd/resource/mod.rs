@@ -15,6 +15,8 @@ mod metadata;
 pub mod scale;
 mod versions;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
@@ -76,7 +78,7 @@ pub struct CustomResource {
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
     warning: Option<String>,
-    written: Option<Value>,
+    written: Option<Arc<Value>>,
     fingerprint: u64,
 }
 
@@ -135,7 +137,7 @@ impl CustomResource {
             columns: columns::of(Props::of(written).list("additionalPrinterColumns")),
             selectable: selectable.collect(),
             warning: deprecation::warning(&crd["spec"], version),
-            written: openapi.is_object().then(|| openapi.clone()),
+            written: openapi.is_object().then(|| Arc::new(openapi.clone())),
             fingerprint: fingerprint(version, openapi),
         })
     }
@@ -151,7 +153,7 @@ impl CustomResource {
     }
 
     /// The `openAPIV3Schema` as the definition has it, for whoever publishes it.
-    pub fn openapi(&self) -> Option<&Value> {
+    pub fn openapi(&self) -> Option<&Arc<Value>> {
         self.written.as_ref()
     }
 

@@ -149,12 +149,7 @@ impl Registry {
     /// The object in the version that is stored, without `kind` and `apiVersion`.
     pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
         self.semantics.at_rest(call.ty, &mut object);
-        if let Some(custom) = &call.ty.custom {
-            custom.to_stored(&mut object);
-        }
-        if let Some(conversion) = call.ty.conversion {
-            (conversion.to_stored)(&mut object);
-        }
+        call.ty.to_stored(&mut object);
         object
     }
 

@@ -19,7 +19,10 @@ use crate::status::Status;
 /// Fills in defaults and brings the object into the form in which it is stored.
 pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     registry.semantics.canonicalise(ty, object);
-    resettle(registry, ty, object);
+    // The defaults of a custom resource are in its schema, and have just been filled in.
+    if ty.custom.is_none() {
+        resettle(registry, ty, object);
+    }
 }
 
 /// The same for an object that was settled before and has been changed by the server since.
