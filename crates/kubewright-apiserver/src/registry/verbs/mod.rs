@@ -28,9 +28,6 @@ pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
 /// The same for an object that was settled before and has been changed by the server since.
 pub(super) fn resettle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     (ty.strategy.default)(object);
-    if !ty.typed_items {
-        super::quantity::canonicalise(object);
-    }
     registry.semantics.canonicalise(ty, object);
 }
 
