@@ -2,7 +2,7 @@
 //!
 //! A [`Custom`] is the part of a [`Descriptor`] that built-in types do not have. It knows how stored bytes become an
 //! object of its version and back, and checks objects by the definition's schema. When definitions come and go is
-//! [`super::definitions`].
+//! the module `definitions` beside this one.
 //!
 //! Pitfall: bytes may be older than the schema. [`Custom::is_current`] says whether they can be sent as they are; all
 //! others are pruned, filled in and converted on every read, as upstream does.
