@@ -71,6 +71,7 @@ pub(crate) fn fill(registry: &Registry) {
         }),
     );
     api_services(registry);
+    registry.restore_definitions();
 }
 
 /// Built-in groups are announced as local `APIService`s.
@@ -103,7 +104,8 @@ fn api_services(registry: &Registry) {
     }
 }
 
-fn put(registry: &Registry, (group, version, plural): (&str, &str, &str), object: Value) {
+/// Stores an object of the server's own, unless there is one of that name.
+pub(crate) fn put(registry: &Registry, (group, version, plural): (&str, &str, &str), object: Value) {
     let (Some(ty), Value::Object(mut object)) = (registry.resolve(group, version, plural), object) else {
         return;
     };

@@ -81,19 +81,30 @@ pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMet
             "{said_kind} in version {version:?} cannot be handled as a {kind}: {why}"
         )))
     };
+    if ty.custom.is_some() && kind == ty.kind {
+        // Any kind decodes, but one it must have; whether it is the right one is for validation to say.
+        if !said_kind.is_empty() && said_version != api_version {
+            return Err(other_version(said_version, api_version));
+        }
+        return Ok(());
+    }
     if !said_kind.is_empty() && said_kind != kind {
         return cannot(format!("converting (v1.{said_kind}) to (core.{kind}): unknown conversion"));
     }
     if !said_version.is_empty() && said_version != api_version {
         let known = said_version.split('/').next() == Some(ty.group.as_ref());
         if !known {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({said_version}) does not match the expected API version ({api_version})"
-            )));
+            return Err(other_version(said_version, api_version));
         }
         return cannot(format!("no kind {said_kind:?} is registered for version {said_version:?}"));
     }
     Ok(())
+}
+
+fn other_version(said: &str, expected: &str) -> Status {
+    Status::bad_request(format!(
+        "the API version in the data ({said}) does not match the expected API version ({expected})"
+    ))
 }
 
 /// `metadata` must have the shape that every verb relies on.

@@ -23,7 +23,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use self::{
     history::{Cursor, Event, Expired, Feed, Retention},
-    object::{Draft, Meta, Object},
+    object::{Draft, Meta, Object, Written},
     snapshot::{Collection, Snapshot},
 };
 

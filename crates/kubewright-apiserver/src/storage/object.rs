@@ -24,6 +24,19 @@ pub struct Meta {
     pub deletion: Option<Box<str>>,
     /// The values of the type's selectable fields, in the order of its descriptor.
     pub fields: Box<[Box<str>]>,
+    /// For custom resources: the version of the definition that the bytes are written in.
+    pub written: Option<Written>,
+}
+
+/// The version of a definition that a custom resource is stored in.
+///
+/// Definitions change under their objects: a read has to know by which schema the bytes were pruned and filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The version's name, such as `v1beta1`.
+    pub version: Box<str>,
+    /// Which schema that version had.
+    pub schema: u64,
 }
 
 impl Meta {
@@ -53,6 +66,7 @@ impl Meta {
             finalizers: list("finalizers").filter_map(|f| Some(f.as_str()?.into())).collect(),
             deletion: text("deletionTimestamp").map(Into::into),
             fields,
+            written: None,
         }
     }
 }
@@ -111,6 +125,13 @@ impl Draft {
         }
         bytes.push(b'}');
         Self { bytes, gap, meta }
+    }
+
+    /// Notes by which version of its definition a custom resource was written.
+    #[must_use]
+    pub fn written(mut self, written: Written) -> Self {
+        Arc::make_mut(&mut self.meta).written = Some(written);
+        self
     }
 
     /// The finished object, written at `revision`.

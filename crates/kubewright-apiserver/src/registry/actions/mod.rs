@@ -57,7 +57,9 @@ impl Registry {
     ) -> Option<Result<Answer, Status>> {
         match call.subresource {
             "scale" => Some(
-                self.find(call).map(|object| Answer::value(scale::of(call.ty, &call.ty.decode(&object)))),
+                self.find(call)
+                    .and_then(|object| scale::of(call.ty, &call.ty.decode(&object)))
+                    .map(Answer::value),
             ),
             "log" => Some(self.log(call, query)),
             "exec" | "attach" | "portforward" | "proxy" => Some(self.connect(call)),

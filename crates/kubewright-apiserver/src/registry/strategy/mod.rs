@@ -5,6 +5,7 @@
 mod autoscaler;
 mod containers;
 mod core;
+mod definition;
 mod jobs;
 mod misc;
 mod network;
@@ -59,8 +60,8 @@ pub struct Strategy {
     pub validate_status: fn(&Json, &Json, &mut Errors),
     /// Checks a change by way of another subresource.
     pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
-    /// Warnings for the client about a new or changed object.
-    pub warnings: fn(&Json, &mut Vec<String>),
+    /// Warnings for the client about a new or changed object: it, and the old one.
+    pub warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
 }
 
 fn nothing(_: &mut Json) {}
@@ -69,7 +70,7 @@ fn nothing_updated(_: &mut Json, _: &Json) {}
 fn no_checks(_: &Json, _: &mut Errors) {}
 fn no_update_checks(_: &Json, _: &Json, _: &mut Errors) {}
 fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
-fn no_warnings(_: &Json, _: &mut Vec<String>) {}
+fn no_warnings(_: &Json, _: Option<&Json>, _: &mut Vec<String>) {}
 
 /// What types do that have nothing of their own.
 pub const PLAIN: Strategy = Strategy {
@@ -86,9 +87,15 @@ pub const PLAIN: Strategy = Strategy {
     warnings: no_warnings,
 };
 
+static PLAIN_TYPE: Strategy = PLAIN;
+
+/// The strategy of types that have nothing of their own: custom resources.
+pub fn plain() -> &'static Strategy {
+    &PLAIN_TYPE
+}
+
 /// The strategy of a built-in type.
 pub fn of(group: &str, kind: &str) -> &'static Strategy {
-    static PLAIN_TYPE: Strategy = PLAIN;
     match (group, kind) {
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &core::POD_TEMPLATE,
@@ -132,6 +139,7 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
             &misc::ADMISSION_POLICY
         }
         ("admissionregistration.k8s.io", _) => &misc::ADMISSION_BINDING,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &definition::DEFINITION,
         ("apiregistration.k8s.io", "APIService") => &misc::API_SERVICE,
         ("certificates.k8s.io", "CertificateSigningRequest") => &misc::SIGNING_REQUEST,
         _ => &PLAIN_TYPE,

@@ -297,7 +297,7 @@ fn validate_kind(spec: &At<'_>, kind: &str, errors: &mut Errors) {
 }
 
 /// What a client should know about a service that is accepted.
-pub(super) fn warnings(service: &Json, warnings: &mut Vec<String>) {
+pub(super) fn warnings(service: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     let Some(spec) = object(service, "spec") else { return };
     if text(spec, "trafficDistribution") == "PreferClose" {
         warnings

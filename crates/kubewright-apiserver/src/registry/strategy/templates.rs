@@ -11,7 +11,7 @@ use crate::registry::{
 };
 
 /// Warnings about a pod or a template.
-pub(super) fn pod_warnings(pod: &Json, warnings: &mut Vec<String>) {
+pub(super) fn pod_warnings(pod: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     if let Some(spec) = object(pod, "spec") {
         spec_warnings(spec, "spec", warnings);
     }

@@ -99,6 +99,13 @@ impl Errors {
         self.add("FieldValueNotFound", field, format!("Not found: {}", shown(&value.into())));
     }
 
+    /// Takes over what the checks by schema found.
+    pub fn adopt(&mut self, errors: &[crate::schema::field::FieldError]) {
+        for error in errors {
+            self.add(error.kind.reason(), error.field.as_str(), error.message());
+        }
+    }
+
     /// Takes over the errors of a part.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);

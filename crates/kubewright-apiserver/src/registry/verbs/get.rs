@@ -14,9 +14,12 @@ use crate::{
 impl Registry {
     /// The stored object that a call names, or 404.
     pub fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
-        self.storage
+        let object = self
+            .storage
             .get(&call.ty.storage, &call.key(call.name))
-            .ok_or_else(|| Status::not_found(call.ty.about(call.name)))
+            .ok_or_else(|| Status::not_found(call.ty.about(call.name)))?;
+        self.check_shown(call.ty, [&object])?;
+        Ok(object)
     }
 
     /// GET. A version that is no number is an error without a reason, as upstream has it.

@@ -63,6 +63,7 @@ impl Registry {
                     .filter(|(key, object)| selection.matches(key, object))
                     .map(|(_, object)| Arc::clone(object)),
             );
+            self.check_shown(call.ty, &initial)?;
             snapshot.revision
         } else if revision == 0 {
             snapshot.revision
