@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The Scale of a workload.
-pub(super) fn of(ty: &Descriptor, workload: &Json) -> Value {
+pub(crate) fn of(ty: &Descriptor, workload: &Json) -> Value {
     let mut metadata = Json::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = meta(workload).get(key) {

@@ -8,10 +8,12 @@ mod network;
 mod pod;
 mod podchecks;
 mod podspec;
+mod policies;
 pub mod service;
 mod services;
 mod templates;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use super::{
@@ -111,12 +113,11 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("policy", "PodDisruptionBudget") => &misc::BUDGET,
         ("scheduling.k8s.io", "PriorityClass") => &misc::PRIORITY_CLASS,
         ("coordination.k8s.io", "Lease") => &misc::LEASE,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &misc::MUTATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &misc::VALIDATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
-            &misc::ADMISSION_POLICY
-        }
-        ("admissionregistration.k8s.io", _) => &misc::ADMISSION_BINDING,
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &policies::VALIDATING,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => &policies::MUTATING,
+        ("admissionregistration.k8s.io", _) => &policies::BINDING,
         ("apiregistration.k8s.io", "APIService") => &misc::API_SERVICE,
         ("certificates.k8s.io", "CertificateSigningRequest") => &misc::SIGNING_REQUEST,
         _ => &PLAIN_TYPE,

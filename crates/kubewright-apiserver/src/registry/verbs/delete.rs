@@ -43,6 +43,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
+    /// Whether admission has had its say already.
+    pub admitted: bool,
 }
 
 impl DeleteOptions {
@@ -107,6 +109,7 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
             propagation,
             dry_run: !runs.is_empty(),
+            admitted: false,
         })
     }
 }
@@ -162,7 +165,11 @@ impl Registry {
                 options: call.options.clone(),
                 warnings: parking_lot::Mutex::default(),
             };
-            match self.delete_object(&one, options).await {
+            let deleted = self.delete_object(&one, options).await;
+            for warning in one.warnings.lock().drain(..) {
+                call.warn(warning);
+            }
+            match deleted {
                 Ok(_) => {}
                 // Somebody else was faster: that is what was asked for.
                 Err(status) if status.code == 404 => {}
@@ -177,9 +184,12 @@ impl Registry {
             let stored = self.find(call)?;
             check_preconditions(call, options, &stored)?;
             let old = call.ty.decode(&stored);
-            self.admission
-                .validate(self, &Attributes::new(call, Operation::Delete, Json::new(), Some(&old)))
-                .await?;
+            if !options.admitted {
+                let mut attributes = Attributes::new(call, Operation::Delete, Json::new(), Some(&old));
+                attributes.dry_run |= options.dry_run;
+                self.admission.admit(self, &mut attributes).await?;
+                self.admission.validate(self, &attributes).await?;
+            }
             let mut new = old.clone();
             let stays = self.mark(call, options, &old, &mut new);
             let key = call.key(call.name);

@@ -1,0 +1,176 @@
+//! The plugins of a server, in order.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Attributes, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Plugin, PodSecurity, Priority,
+    RemotePlugin, ResourceQuota, StorageProtection, TaintNodes,
+    policy::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy},
+    webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
+};
+use crate::{
+    apply::Managed,
+    registry::{
+        Registry,
+        json::{meta, meta_mut},
+    },
+    status::Status,
+};
+
+/// What users of the cluster bring comes after everything that is built in, and what is charged comes last.
+const LAST: [&str; 5] = [
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+    "ResourceQuota",
+];
+
+/// A name that no plugin has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no admission plugin {name:?} to switch {switch}; known are: {known}")]
+pub struct UnknownPlugin {
+    /// The name.
+    pub name: String,
+    /// `on` or `off`.
+    pub switch: &'static str,
+    /// The names that there are.
+    pub known: String,
+}
+
+#[derive(Clone)]
+enum Slot {
+    Local(Arc<dyn Plugin>),
+    Remote(Arc<dyn RemotePlugin>),
+}
+
+impl Slot {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Local(plugin) => plugin.name(),
+            Self::Remote(plugin) => plugin.name(),
+        }
+    }
+}
+
+/// The plugins of a server, in order.
+#[derive(Clone, Default)]
+pub struct Chain {
+    slots: Vec<Slot>,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Chain {
+    /// The plugins that are on by default.
+    pub fn standard() -> Self {
+        Self::calling(Webhooks::default())
+    }
+
+    /// The same, with webhooks called in a way of one's own.
+    pub fn calling(webhooks: Webhooks) -> Self {
+        Self::default()
+            .with(NamespaceLifecycle)
+            .with(LimitRanger)
+            .with(TaintNodes)
+            .with(PodSecurity)
+            .with(Priority)
+            .with(DefaultTolerationSeconds)
+            .with(StorageProtection)
+            .with(MutatingAdmissionPolicy::default())
+            .with_remote(MutatingAdmissionWebhook::new(webhooks.clone()))
+            .with(ValidatingAdmissionPolicy::default())
+            .with_remote(ValidatingAdmissionWebhook::new(webhooks))
+            // Last, so that nothing is charged that another plugin refuses.
+            .with(ResourceQuota)
+    }
+
+    /// Adds a plugin, before those that run what users of the cluster bring.
+    #[must_use]
+    pub fn with(self, plugin: impl Plugin) -> Self {
+        self.insert(Slot::Local(Arc::new(plugin)))
+    }
+
+    /// Adds a plugin that asks outside of the process.
+    #[must_use]
+    pub fn with_remote(self, plugin: impl RemotePlugin) -> Self {
+        self.insert(Slot::Remote(Arc::new(plugin)))
+    }
+
+    fn insert(mut self, slot: Slot) -> Self {
+        let is_last = |slot: &Slot| LAST.contains(&slot.name());
+        let end = self.slots.len();
+        let at = if is_last(&slot) { end } else { self.slots.iter().position(is_last).unwrap_or(end) };
+        self.slots.insert(at, slot);
+        self
+    }
+
+    /// Leaves a plugin out, as `--disable-admission-plugins` does.
+    pub fn without(mut self, name: &str) -> Result<Self, UnknownPlugin> {
+        let before = self.slots.len();
+        let known = self.names().collect::<Vec<_>>().join(", ");
+        self.slots.retain(|slot| slot.name() != name);
+        if self.slots.len() == before {
+            return Err(UnknownPlugin { name: name.to_owned(), switch: "off", known });
+        }
+        Ok(self)
+    }
+
+    /// The names of the plugins, in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.slots.iter().map(Slot::name)
+    }
+
+    /// Lets every plugin change the object; all of them again when one outside of the process did.
+    pub async fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        self.round(registry, attributes).await?;
+        if attributes.rounds.wanted {
+            attributes.rounds.again = true;
+            self.round(registry, attributes).await?;
+        }
+        keep_managers_readable(attributes);
+        Ok(())
+    }
+
+    async fn round(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        for slot in &self.slots {
+            match slot {
+                Slot::Local(plugin) => plugin.admit(registry, attributes)?,
+                Slot::Remote(plugin) => plugin.admit(registry, attributes).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every plugin refuse the object.
+    pub async fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+        for slot in &self.slots {
+            match slot {
+                Slot::Local(plugin) => plugin.validate(registry, attributes)?,
+                Slot::Remote(plugin) => plugin.validate(registry, attributes).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A webhook that spoils `managedFields` does not get its way with them.
+fn keep_managers_readable(attributes: &mut Attributes<'_>) {
+    let Some(before) = attributes.rounds.managers.take() else { return };
+    let now = meta(&attributes.object).get("managedFields");
+    let Some(Err(why)) = now.map(Managed::decode) else { return };
+    match before {
+        Value::Null => meta_mut(&mut attributes.object).remove("managedFields"),
+        managers => meta_mut(&mut attributes.object).insert("managedFields".into(), managers),
+    };
+    attributes.call.warn(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating \
+         admission controller; please fix your requests: {why}"
+    ));
+}
