@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Attributes, DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Plugin, PodSecurity, Priority,
-    RemotePlugin, ResourceQuota, StorageProtection, TaintNodes,
+    AlwaysDeny, AlwaysPullImages, Attributes, CertificateApproval, CertificateSigning, CertificateSubject,
+    ClaimResize, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
+    ExtendedResourceToleration, LimitAntiAffinity, LimitRanger, NamespaceExists, NamespaceLifecycle, Plugin,
+    PodNodeSelector, PodSecurity, Priority, RemotePlugin, ResourceQuota, RuntimeClass, StorageProtection,
+    TaintNodes,
     policy::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy},
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
@@ -19,14 +22,51 @@ use crate::{
     status::Status,
 };
 
-/// What users of the cluster bring comes after everything that is built in, and what is charged comes last.
-const LAST: [&str; 5] = [
+/// The order of the plugins that there are. What users of the cluster bring comes after everything that is built in,
+/// and what is charged comes last.
+const ORDER: [&str; 26] = [
+    "NamespaceLifecycle",
+    "NamespaceExists",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "TaintNodesByCondition",
+    "AlwaysPullImages",
+    "PodSecurity",
+    "PodNodeSelector",
+    "Priority",
+    "DefaultTolerationSeconds",
+    "ExtendedResourceToleration",
+    "DefaultStorageClass",
+    "StorageObjectInUseProtection",
+    "PersistentVolumeClaimResize",
+    "RuntimeClass",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "DefaultIngressClass",
+    OWN,
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
     "ResourceQuota",
+    "AlwaysDeny",
 ];
+/// The place of plugins that the server does not know.
+const OWN: &str = "";
+
+/// The plugins that are there but off.
+fn optional(name: &str) -> Option<Slot> {
+    Some(Slot::Local(match name {
+        "AlwaysDeny" => Arc::new(AlwaysDeny),
+        "AlwaysPullImages" => Arc::new(AlwaysPullImages),
+        "ExtendedResourceToleration" => Arc::new(ExtendedResourceToleration),
+        "LimitPodHardAntiAffinityTopology" => Arc::new(LimitAntiAffinity),
+        "NamespaceExists" => Arc::new(NamespaceExists),
+        "PodNodeSelector" => Arc::new(PodNodeSelector),
+        _ => return None,
+    }))
+}
 
 /// A name that no plugin has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +92,11 @@ impl Slot {
             Self::Local(plugin) => plugin.name(),
             Self::Remote(plugin) => plugin.name(),
         }
+    }
+
+    fn rank(&self) -> Option<usize> {
+        let place = |name: &str| ORDER.iter().position(|known| *known == name);
+        place(self.name()).or_else(|| place(OWN))
     }
 }
 
@@ -82,12 +127,18 @@ impl Chain {
             .with(PodSecurity)
             .with(Priority)
             .with(DefaultTolerationSeconds)
+            .with(DefaultStorageClass)
             .with(StorageProtection)
+            .with(ClaimResize)
+            .with(RuntimeClass)
+            .with(CertificateApproval)
+            .with(CertificateSigning)
+            .with(CertificateSubject)
+            .with(DefaultIngressClass)
             .with(MutatingAdmissionPolicy::default())
             .with_remote(MutatingAdmissionWebhook::new(webhooks.clone()))
             .with(ValidatingAdmissionPolicy::default())
             .with_remote(ValidatingAdmissionWebhook::new(webhooks))
-            // Last, so that nothing is charged that another plugin refuses.
             .with(ResourceQuota)
     }
 
@@ -104,11 +155,22 @@ impl Chain {
     }
 
     fn insert(mut self, slot: Slot) -> Self {
-        let is_last = |slot: &Slot| LAST.contains(&slot.name());
-        let end = self.slots.len();
-        let at = if is_last(&slot) { end } else { self.slots.iter().position(is_last).unwrap_or(end) };
+        let rank = slot.rank();
+        let at = self.slots.iter().position(|other| other.rank() > rank).unwrap_or(self.slots.len());
         self.slots.insert(at, slot);
         self
+    }
+
+    /// Switches a plugin on that the server has but does not use unless told to, as `--enable-admission-plugins` does.
+    pub fn enable(self, name: &str) -> Result<Self, UnknownPlugin> {
+        if self.names().any(|known| known == name) {
+            return Ok(self);
+        }
+        if let Some(slot) = optional(name) {
+            return Ok(self.insert(slot));
+        }
+        let known: Vec<&str> = ORDER.into_iter().filter(|known| *known != OWN).collect();
+        Err(UnknownPlugin { name: name.to_owned(), switch: "on", known: known.join(", ") })
     }
 
     /// Leaves a plugin out, as `--disable-admission-plugins` does.

@@ -41,12 +41,15 @@
 
 mod attributes;
 mod cache;
+mod certificates;
 mod chain;
+mod classes;
 mod conditions;
 mod limits;
 mod matching;
 mod namespace;
 mod nodes;
+mod optional;
 mod pods;
 mod podsecurity;
 pub mod policy;
@@ -58,10 +61,16 @@ use futures::future::BoxFuture;
 
 pub use self::{
     attributes::{Attributes, Operation},
+    certificates::{CertificateApproval, CertificateSigning, CertificateSubject},
     chain::{Chain, UnknownPlugin},
+    classes::{ClaimResize, DefaultIngressClass, DefaultStorageClass, RuntimeClass},
     limits::LimitRanger,
     namespace::NamespaceLifecycle,
     nodes::TaintNodes,
+    optional::{
+        AlwaysDeny, AlwaysPullImages, ExtendedResourceToleration, LimitAntiAffinity, NamespaceExists,
+        PodNodeSelector,
+    },
     pods::{DefaultTolerationSeconds, Priority, StorageProtection},
     podsecurity::PodSecurity,
     quota::ResourceQuota,

@@ -24,6 +24,7 @@ mod lexer;
 mod parser;
 mod program;
 pub mod rules;
+mod shapes;
 mod signatures;
 mod types;
 mod value;

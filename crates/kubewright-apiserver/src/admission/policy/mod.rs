@@ -3,7 +3,7 @@
 //! A policy says what holds for which resources, a binding where it is in force, with which parameters and to what
 //! effect. Both are plain objects of the cluster, looked up in storage on every write and compiled when they change.
 //!
-//! What a policy's expressions say about the types that they match is checked by [`type_warnings`]; the real cluster has
+//! What a policy's expressions say about the types that they match is checked by [`checked_status`]; the real cluster has
 //! a controller that writes the result into the policy's status.
 
 mod compile;
@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(crate) use self::compile::mutation as mutation_of;
 pub(in crate::admission) use self::mutating::settled;
 pub use self::{
-    mutating::MutatingAdmissionPolicy, typecheck::type_warnings, validating::ValidatingAdmissionPolicy,
+    mutating::MutatingAdmissionPolicy, typecheck::checked_status, validating::ValidatingAdmissionPolicy,
 };
 use super::{Attributes, matching::resources_match};
 use crate::{
@@ -84,8 +84,9 @@ fn param_type(spec: &Json, registry: &Registry) -> Result<Option<Arc<Descriptor>
     let Some(kind) = object(spec, "paramKind") else { return Ok(None) };
     let (version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
     let types = registry.types();
-    match types.all().iter().find(|ty| ty.kind == kind && ty.api_version() == version) {
-        Some(ty) => Ok(Some(Arc::clone(ty))),
-        None => Err(format!("failed to find resource referenced by paramKind: '{version}, Kind={kind}'")),
+    if let Some(ty) = types.all().iter().find(|ty| ty.kind == kind && ty.api_version() == version) {
+        return Ok(Some(Arc::clone(ty)));
     }
+    let gvk = crate::schema::Gvk::from_api_version(version, kind);
+    Err(format!("failed to find resource referenced by paramKind: '{gvk}'"))
 }
