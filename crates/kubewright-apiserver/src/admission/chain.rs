@@ -8,8 +8,8 @@ use super::{
     AlwaysDeny, AlwaysPullImages, Attributes, CertificateApproval, CertificateSigning, CertificateSubject,
     ClaimResize, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
     ExtendedResourceToleration, LimitAntiAffinity, LimitRanger, NamespaceExists, NamespaceLifecycle, Plugin,
-    PodNodeSelector, PodSecurity, Priority, RemotePlugin, ResourceQuota, RuntimeClass, StorageProtection,
-    TaintNodes,
+    PodNodeSelector, PodSecurity, Priority, RemotePlugin, ResourceQuota, RuntimeClass, ServiceAccount,
+    StorageProtection, TaintNodes,
     policy::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy},
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
@@ -24,11 +24,12 @@ use crate::{
 
 /// The order of the plugins that there are. What users of the cluster bring comes after everything that is built in,
 /// and what is charged comes last.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "NamespaceLifecycle",
     "NamespaceExists",
     "LimitPodHardAntiAffinityTopology",
     "LimitRanger",
+    "ServiceAccount",
     "TaintNodesByCondition",
     "AlwaysPullImages",
     "PodSecurity",
@@ -64,6 +65,7 @@ fn optional(name: &str) -> Option<Slot> {
         "LimitPodHardAntiAffinityTopology" => Arc::new(LimitAntiAffinity),
         "NamespaceExists" => Arc::new(NamespaceExists),
         "PodNodeSelector" => Arc::new(PodNodeSelector),
+        "ServiceAccount" => Arc::new(ServiceAccount),
         _ => return None,
     }))
 }

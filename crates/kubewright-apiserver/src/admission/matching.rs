@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Questions that store nothing, which nobody may get between.
-const REVIEWS: [(&str, &str); 6] = [
+pub(crate) const REVIEWS: [(&str, &str); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),
     ("authorization.k8s.io", "localsubjectaccessreviews"),

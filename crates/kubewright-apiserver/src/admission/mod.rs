@@ -55,6 +55,7 @@ mod podsecurity;
 pub mod policy;
 mod quota;
 mod request;
+mod service_accounts;
 pub mod webhook;
 
 use futures::future::BoxFuture;
@@ -74,9 +75,11 @@ pub use self::{
     pods::{DefaultTolerationSeconds, Priority, StorageProtection},
     podsecurity::PodSecurity,
     quota::ResourceQuota,
+    service_accounts::ServiceAccount,
 };
 pub(crate) use self::{
     conditions::{compile as compile_expression, names as expression_names},
+    matching::REVIEWS,
     policy::mutation_of,
 };
 use crate::{registry::Registry, status::Status};

@@ -75,3 +75,31 @@ async fn a_mutation_that_fails_refuses_unless_it_is_ignored() {
     admin.send("PATCH", path, json!({"spec": {"failurePolicy": "Ignore"}})).await.ok();
     admin.config_map("m", json!({"a": "1"})).await.ok();
 }
+
+#[tokio::test]
+async fn a_configuration_does_not_set_parts_of_what_is_replaced_as_a_whole() {
+    let server = server();
+    let admin = Peer::of(&server);
+    let expression =
+        "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', args: ['--x']}]}}";
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+    });
+    admin.configure("MutatingAdmissionPolicy", "m", json!({"spec": spec})).await.ok();
+    admin.configure("MutatingAdmissionPolicyBinding", "m", json!({"spec": {"policyName": "m"}})).await.ok();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    admin.post("/api/v1/namespaces/default/pods", pod.clone()).await.refused(
+        403,
+        "policy 'm' with binding 'm' denied request: error applying patch: invalid ApplyConfiguration: may not mutate \
+         atomic arrays, maps or structs: .spec.containers[0].args",
+    );
+    let sidecar = "Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'side', image: 'car', restartPolicy: 'Always'}]}}";
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/m";
+    let patch = json!([{"op": "replace", "path": "/spec/mutations/0/applyConfiguration/expression", "value": sidecar}]);
+    admin.send("PATCH", path, patch).await.ok();
+    let made = admin.post("/api/v1/namespaces/default/pods", pod).await.ok();
+    assert_eq!(made["spec"]["initContainers"][0]["terminationMessagePath"], "/dev/termination-log");
+    assert_eq!(made["spec"]["initContainers"].as_array().map(Vec::len), Some(1));
+}

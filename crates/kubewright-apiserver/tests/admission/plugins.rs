@@ -278,3 +278,31 @@ async fn policies_do_not_read_what_their_authors_may_not() {
         refused.message()
     );
 }
+
+#[tokio::test]
+async fn pods_find_a_token_of_their_service_account() {
+    let server = ApiServer::builder().enable_admission_plugins(["ServiceAccount"]).in_process().unwrap();
+    let admin = Peer::of(&server);
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, account: &str| json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]}});
+    admin.post(pods, pod("a", "")).await.refused(
+        403,
+        "pods \"a\" is forbidden: error looking up service account default/default: serviceaccount \"default\" not found",
+    );
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"metadata": {"name": "default"}, "imagePullSecrets": [{"name": "pull"}]});
+    admin.post(accounts, account).await.ok();
+    let made = admin.post(pods, pod("a", "")).await.ok();
+    let spec = &made["spec"];
+    assert_eq!(
+        (&spec["serviceAccountName"], &spec["serviceAccount"]),
+        (&json!("default"), &json!("default"))
+    );
+    assert_eq!(spec["imagePullSecrets"], json!([{"name": "pull"}]));
+    assert_eq!(spec["containers"][0]["volumeMounts"][0]["name"], spec["volumes"][0]["name"]);
+    assert_eq!(spec["volumes"][0]["projected"]["sources"][0]["serviceAccountToken"]["path"], "token");
+    let account = json!({"metadata": {"name": "quiet"}, "automountServiceAccountToken": false});
+    admin.post(accounts, account).await.ok();
+    let made = admin.post(pods, pod("b", "quiet")).await.ok();
+    assert!(made["spec"].get("volumes").is_none());
+}

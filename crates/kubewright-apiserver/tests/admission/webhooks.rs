@@ -450,3 +450,33 @@ async fn bindings_and_evictions_are_asked_about_as_such() {
     assert_eq!(kinds, ["Binding", "Eviction"]);
     assert_eq!(asked[0].1["request"]["object"]["target"]["name"], "n");
 }
+
+#[tokio::test]
+async fn an_authority_that_is_no_certificate_is_found_out_before_calling() {
+    let (server, asked) = serve(|_, _| allow());
+    let admin = Peer::of(&server);
+    let config = json!({"url": "https://hooks.test/x", "caBundle": STANDARD.encode("no certificate")});
+    validating(&admin, "c", json!({"clientConfig": config})).await;
+    admin.config_map("a", json!({})).await.refused(
+        500,
+        "Internal error occurred: failed calling webhook \"c.example.com\": could not get REST client: unable to load \
+         root certificates: unable to parse bytes as PEM block",
+    );
+    assert!(paths(&asked).is_empty());
+}
+
+#[tokio::test]
+async fn a_rule_about_reviews_is_warned_of() {
+    let (server, _) = serve(|_, _| allow());
+    let admin = Peer::of(&server);
+    let rules = json!([{"apiGroups": ["authentication.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["tokenreviews"]}]);
+    let content = json!({"webhooks": [hook("r", &json!({"rules": rules}))]});
+    let answer = admin.configure("ValidatingWebhookConfiguration", "r", content).await;
+    assert_eq!(answer.code, 201);
+    assert_eq!(
+        answer.warnings,
+        [
+            "webhooks[0].rules[0]: tokenreviews.authentication.k8s.io is excluded from admission webhooks; this rule will have no effect"
+        ]
+    );
+}

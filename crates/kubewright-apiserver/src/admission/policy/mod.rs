@@ -6,6 +6,7 @@
 //! What a policy's expressions say about the types that they match is checked by [`checked_status`]; the real cluster has
 //! a controller that writes the result into the policy's status.
 
+mod atomics;
 mod compile;
 mod mutating;
 mod params;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Binding, by_policy,
+    Binding, atomics, by_policy,
     compile::{self, Policy, Rule, mutation},
     constraints_match, ignores_failures, param_type, params,
 };
@@ -289,6 +289,13 @@ fn applied(
     given: Value,
     registry: &Registry,
 ) -> Result<Option<Json>, String> {
+    let atomics = atomics::find(ty, &given);
+    if !atomics.is_empty() {
+        return Err(format!(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            atomics.join(", ")
+        ));
+    }
     let Value::Object(mut configuration) = given else { return Err("invalid return type".to_owned()) };
     configuration.insert("kind".into(), ty.kind.as_ref().into());
     configuration.insert("apiVersion".into(), ty.api_version().into());

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use base64::Engine;
 use futures::future::BoxFuture;
 use kubewright::ObjectKey;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
 use super::Https;
@@ -106,7 +107,7 @@ impl Webhooks {
     }
 
     /// Sends a JSON body to where a `clientConfig` says and reads the JSON that comes back; the error is what follows
-    /// `failed to call webhook: `.
+    /// `failed calling webhook "NAME": `.
     pub async fn post(
         &self,
         registry: &Registry,
@@ -115,9 +116,13 @@ impl Webhooks {
         body: &Value,
     ) -> Result<Value, String> {
         let target = self.target(registry, client_config, limit)?;
+        self.exchange(&target, limit, body).await.map_err(|why| format!("failed to call webhook: {why}"))
+    }
+
+    async fn exchange(&self, target: &Target, limit: Duration, body: &Value) -> Result<Value, String> {
         let body = serde_json::to_vec(body).unwrap_or_default();
         let failed = |why: &str| format!("Post {:?}: {why}", target.url);
-        let answer = tokio::time::timeout(limit, self.transport.post(&target, body)).await;
+        let answer = tokio::time::timeout(limit, self.transport.post(target, body)).await;
         let (code, body) =
             answer.map_err(|_| failed("context deadline exceeded"))?.map_err(|why| failed(&why))?;
         if !(200..300).contains(&code) {
@@ -133,18 +138,21 @@ impl Webhooks {
         let authority = authority
             .map(|bundle| base64::engine::general_purpose::STANDARD.decode(bundle))
             .transpose()
-            .map_err(|error| format!("unable to load root certificates: {error}"))?;
+            .ok()
+            .filter(|pem| pem.as_deref().is_none_or(has_certificate))
+            .ok_or("could not get REST client: unable to load root certificates: unable to parse bytes as PEM block")?;
         let Some(service) = object(config, "service") else {
             let url = text(config, "url");
-            let (host, port, path) =
-                split(url).ok_or_else(|| format!("{url:?} is not a URL of a webhook"))?;
+            let (host, port, path) = split(url)
+                .ok_or_else(|| format!("could not get REST client: {url:?} is not a URL of a webhook"))?;
             let path = format!("{path}?{parameter}");
             let url = format!("{url}?{parameter}");
             return Ok(Target { url, server_name: host.clone(), host, port, path, authority });
         };
         let (namespace, name) = (text(service, "namespace"), text(service, "name"));
         let asked = at(config, &["service", "port"]).and_then(Value::as_u64).unwrap_or(443);
-        let asked = u16::try_from(asked).map_err(|_| format!("port {asked} is not valid"))?;
+        let asked = u16::try_from(asked)
+            .map_err(|_| format!("could not get REST client: port {asked} is not valid"))?;
         let server_name = format!("{name}.{namespace}.svc");
         let path = match text_at(config, &["service", "path"]) {
             "" => "/".to_owned(),
@@ -156,9 +164,14 @@ impl Webhooks {
         let (host, port) = self
             .resolver
             .resolve(registry, namespace, name, asked)
-            .map_err(|why| format!("Post {url:?}: {why}"))?;
+            .map_err(|why| format!("failed to call webhook: Post {url:?}: {why}"))?;
         Ok(Target { url, server_name, host, port, path, authority })
     }
+}
+
+/// Whether there is a certificate in a PEM file.
+fn has_certificate(pem: &[u8]) -> bool {
+    CertificateDer::pem_slice_iter(pem).next().is_some_and(|found| found.is_ok())
 }
 
 /// Host, port and path of `https://host[:port][/path]`.

@@ -110,7 +110,7 @@ impl Hook {
         let review = webhooks
             .post(registry, config, Duration::from_secs(limit), &question.body)
             .await
-            .map_err(|why| Trouble::Calling(format!("failed to call webhook: {why}")))?;
+            .map_err(Trouble::Calling)?;
         let answer = question
             .verify(&review)
             .map_err(|why| Trouble::Calling(format!("received invalid webhook response: {why}")))?;

@@ -3,15 +3,19 @@
 use serde_json::Value;
 
 use super::{PLAIN, Strategy, policies::validate_conditions, templates::validate_selector};
-use crate::registry::{
-    json::{Json, default, default_text, list, object, object_mut, objects, objects_mut, text},
-    validation::{Errors, names},
+use crate::{
+    admission::REVIEWS,
+    registry::{
+        json::{Json, default, default_text, list, object, object_mut, objects, objects_mut, text},
+        validation::{Errors, names},
+    },
 };
 
 pub(super) static MUTATING: Strategy = Strategy {
     default: |object| default_webhooks(object, true),
     validate: |new, errors| validate(new, None, errors),
     validate_update: |new, old, errors| validate(new, Some(old), errors),
+    warnings: warn_of_reviews,
     ..PLAIN
 };
 
@@ -19,6 +23,7 @@ pub(super) static VALIDATING: Strategy = Strategy {
     default: |object| default_webhooks(object, false),
     validate: |new, errors| validate(new, None, errors),
     validate_update: |new, old, errors| validate(new, Some(old), errors),
+    warnings: warn_of_reviews,
     ..PLAIN
 };
 
@@ -43,6 +48,26 @@ fn default_webhooks(object: &mut Json, mutating: bool) {
             hook.get_mut("clientConfig").and_then(|c| c.get_mut("service")).and_then(Value::as_object_mut)
         {
             default(service, "port", 443);
+        }
+    }
+}
+
+/// A rule that names a review has no effect: nobody gets between a question and its answer.
+fn warn_of_reviews(configuration: &Json, warnings: &mut Vec<String>) {
+    for (n, hook) in objects(configuration, "webhooks").enumerate() {
+        for (m, rule) in objects(hook, "rules").enumerate() {
+            let has = |key: &str, wanted: &str| list(rule, key).iter().any(|item| item == wanted);
+            if has("apiGroups", "*") || has("resources", "*") {
+                continue;
+            }
+            for (group, resource) in REVIEWS {
+                if has("apiGroups", group) && has("resources", resource) {
+                    warnings.push(format!(
+                        "webhooks[{n}].rules[{m}]: {resource}.{group} is excluded from admission webhooks; this rule will \
+                         have no effect"
+                    ));
+                }
+            }
         }
     }
 }
