@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{
     AlwaysDeny, AlwaysPullImages, Attributes, CertificateApproval, CertificateSigning, CertificateSubject,
     ClaimResize, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
-    ExtendedResourceToleration, LimitAntiAffinity, LimitRanger, NamespaceExists, NamespaceLifecycle, Plugin,
-    PodNodeSelector, PodSecurity, Priority, RemotePlugin, ResourceQuota, RuntimeClass, ServiceAccount,
-    StorageProtection, TaintNodes,
+    ExtendedResourceToleration, LimitAntiAffinity, LimitRanger, NamespaceExists, NamespaceLifecycle,
+    OwnerReferences, Plugin, PodNodeSelector, PodSecurity, Priority, RemotePlugin, ResourceQuota,
+    RuntimeClass, ServiceAccount, StorageProtection, TaintNodes,
     policy::{MutatingAdmissionPolicy, ValidatingAdmissionPolicy},
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
@@ -24,7 +24,7 @@ use crate::{
 
 /// The order of the plugins that there are. What users of the cluster bring comes after everything that is built in,
 /// and what is charged comes last.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "NamespaceLifecycle",
     "NamespaceExists",
     "LimitPodHardAntiAffinityTopology",
@@ -39,6 +39,7 @@ const ORDER: [&str; 27] = [
     "ExtendedResourceToleration",
     "DefaultStorageClass",
     "StorageObjectInUseProtection",
+    "OwnerReferencesPermissionEnforcement",
     "PersistentVolumeClaimResize",
     "RuntimeClass",
     "CertificateApproval",
@@ -64,6 +65,7 @@ fn optional(name: &str) -> Option<Slot> {
         "ExtendedResourceToleration" => Arc::new(ExtendedResourceToleration),
         "LimitPodHardAntiAffinityTopology" => Arc::new(LimitAntiAffinity),
         "NamespaceExists" => Arc::new(NamespaceExists),
+        "OwnerReferencesPermissionEnforcement" => Arc::new(OwnerReferences),
         "PodNodeSelector" => Arc::new(PodNodeSelector),
         "ServiceAccount" => Arc::new(ServiceAccount),
         _ => return None,

@@ -50,6 +50,7 @@ mod matching;
 mod namespace;
 mod nodes;
 mod optional;
+mod owners;
 mod pods;
 mod podsecurity;
 pub mod policy;
@@ -72,6 +73,7 @@ pub use self::{
         AlwaysDeny, AlwaysPullImages, ExtendedResourceToleration, LimitAntiAffinity, NamespaceExists,
         PodNodeSelector,
     },
+    owners::OwnerReferences,
     pods::{DefaultTolerationSeconds, Priority, StorageProtection},
     podsecurity::PodSecurity,
     quota::ResourceQuota,

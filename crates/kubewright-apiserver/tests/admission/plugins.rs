@@ -306,3 +306,41 @@ async fn pods_find_a_token_of_their_service_account() {
     let made = admin.post(pods, pod("b", "quiet")).await.ok();
     assert!(made["spec"].get("volumes").is_none());
 }
+
+#[tokio::test]
+async fn an_operator_that_may_not_update_finalizers_does_not_block_its_owners() {
+    let server = ApiServer::builder()
+        .enable_admission_plugins(["OwnerReferencesPermissionEnforcement"])
+        .in_process()
+        .unwrap();
+    let admin = Peer::of(&server);
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let rule = |resource: &str| json!({"apiGroups": ["", "apps"], "resources": [resource], "verbs": ["*"]});
+    admin
+        .post(
+            &format!("{rbac}/clusterroles"),
+            json!({"metadata": {"name": "op"}, "rules": [rule("configmaps")]}),
+        )
+        .await
+        .ok();
+    let binding = json!({
+        "metadata": {"name": "op"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "op"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "operator"}],
+    });
+    admin.post(&format!("{rbac}/clusterrolebindings"), binding).await.ok();
+    let operator = Peer::user(&server, "operator");
+    let owned = |block: bool| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "u", "blockOwnerDeletion": block});
+        json!({"metadata": {"name": "m", "ownerReferences": [owner]}})
+    };
+    operator.post(super::MAPS, owned(true)).await.refused(
+        403,
+        "configmaps \"m\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't \
+         set finalizers on: , <nil>",
+    );
+    operator.post(&format!("{}?dryRun=All", super::MAPS), owned(false)).await.ok();
+    let rules = json!({"rules": [rule("configmaps"), rule("deployments/finalizers")]});
+    admin.send("PATCH", &format!("{rbac}/clusterroles/op"), rules).await.ok();
+    operator.post(super::MAPS, owned(true)).await.ok();
+}
