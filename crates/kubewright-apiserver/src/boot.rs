@@ -25,11 +25,8 @@ pub(crate) fn fill(registry: &Registry) {
         );
     }
     let rbac = "rbac.authorization.k8s.io";
-    for role in bootstrap::cluster_roles() {
-        put(registry, (rbac, "v1", "clusterroles"), role);
-    }
-    for binding in bootstrap::cluster_role_bindings() {
-        put(registry, (rbac, "v1", "clusterrolebindings"), binding);
+    for (plural, object) in bootstrap::objects() {
+        put(registry, (rbac, "v1", plural), object);
     }
     for (name, value, description) in [
         (

@@ -5,9 +5,9 @@ use std::{net::SocketAddr, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    admission::Chain,
-    authn::{Authenticator, MASTERS, User, service_account, token_file::TokenFile},
-    authz::{Authorizer, Mode},
+    admission::{Chain, UnknownPlugin},
+    authn::{Authenticator, MASTERS, RequestAuthenticator, User, service_account, token_file::TokenFile},
+    authz::{Authorize, Authorizer, Mode},
     boot,
     clock::{Clock, SharedClock, SystemClock},
     http::{
@@ -33,6 +33,9 @@ pub enum StartError {
     /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// An admission plugin does not exist.
+    #[error(transparent)]
+    Admission(#[from] UnknownPlugin),
     /// Tokens could not be signed.
     #[error(transparent)]
     Key(#[from] service_account::KeyError),
@@ -48,6 +51,10 @@ pub struct Builder {
     random: Random,
     semantics: Arc<dyn Semantics>,
     admission: Chain,
+    enabled: Vec<String>,
+    disabled: Vec<String>,
+    authenticators: Vec<Arc<dyn RequestAuthenticator>>,
+    authorizers: Vec<Arc<dyn Authorize>>,
     retention: Retention,
 }
 
@@ -71,6 +78,10 @@ impl Default for Builder {
             random: Random::from_system(),
             semantics: Arc::new(Schematic),
             admission: Chain::standard(),
+            enabled: Vec::new(),
+            disabled: Vec::new(),
+            authenticators: Vec::new(),
+            authorizers: Vec::new(),
             retention: Retention::default(),
         }
     }
@@ -133,6 +144,34 @@ impl Builder {
         self
     }
 
+    /// Switches on admission plugins that the server has but does not use unless told to.
+    #[must_use]
+    pub fn enable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.enabled.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Switches off admission plugins.
+    #[must_use]
+    pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.disabled.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds another way to tell who asks.
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl RequestAuthenticator) -> Self {
+        self.authenticators.push(Arc::new(authenticator));
+        self
+    }
+
+    /// Adds an authoriser that is asked before the modes.
+    #[must_use]
+    pub fn authorizer(mut self, authorizer: impl Authorize) -> Self {
+        self.authorizers.push(Arc::new(authorizer));
+        self
+    }
+
     /// How much history is kept for watchers.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
@@ -142,14 +181,25 @@ impl Builder {
 
     /// A server without sockets.
     pub fn in_process(self) -> Result<ApiServer, StartError> {
+        let mut admission = self.admission;
+        for name in &self.enabled {
+            admission = admission.enable(name)?;
+        }
+        for name in &self.disabled {
+            admission = admission.without(name)?;
+        }
         let registry = Registry::new(Parts {
             storage: Arc::new(Storage::with_retention(self.retention)),
             clock: self.clock,
             random: self.random,
             semantics: self.semantics,
-            admission: self.admission,
-            authorizer: Authorizer::new(self.modes),
-            authenticator: Authenticator { tokens: self.tokens, refuse_anonymous: false },
+            admission,
+            authorizer: Authorizer::new(self.modes).asking(self.authorizers),
+            authenticator: Authenticator {
+                others: self.authenticators,
+                tokens: self.tokens,
+                refuse_anonymous: false,
+            },
             tokens: service_account::Issuer::generate("https://kubernetes.default.svc")?,
         });
         boot::fill(&registry);

@@ -54,8 +54,7 @@ impl Incoming<'_> {
     }
 
     async fn serve(&self, registry: &Registry, peer: Option<&User>) -> Result<Response<ApiBody>, Status> {
-        let authorization = self.headers.get("authorization").and_then(|v| v.to_str().ok());
-        let user = registry.authenticator.authenticate(registry, peer, authorization)?;
+        let user = registry.authenticator.authenticate(registry, peer, self.headers)?;
         let route = Route::parse(self.method, self.path, &self.query);
         let user = impersonate::resolve(registry, user, self.headers, &route)?;
         let access = if route.is_resource {

@@ -24,7 +24,7 @@ use crate::{
 const UNSET: i64 = i32::MIN as i64;
 
 /// The Scale of an object: of a workload, or of a custom resource by the paths of its definition.
-pub(super) fn of(ty: &Descriptor, object: &Json) -> Result<Value, Status> {
+pub(crate) fn of(ty: &Descriptor, object: &Json) -> Result<Value, Status> {
     let Some(paths) = custom_paths(ty) else { return Ok(of_workload(ty, object)) };
     paths.view(&Value::Object(object.clone())).map_err(|error| match error {
         ScaleError::NoReplicas(_) => {
@@ -57,7 +57,7 @@ fn before(ty: &Descriptor, object: &Json) -> Result<Json, Status> {
 }
 
 /// The object with the replicas of a Scale.
-fn with_replicas(ty: &Descriptor, object: &Json, replicas: Value) -> Json {
+pub(crate) fn with_replicas(ty: &Descriptor, object: &Json, replicas: Value) -> Json {
     let mut changed = object.clone();
     match custom_paths(ty) {
         Some(paths) => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{PLAIN, Strategy, templates};
 use crate::registry::{
-    json::{Json, default, default_text, list, object, object_mut, objects_mut, text, text_at},
+    json::{Json, default, default_text, list, object, object_mut, text, text_at},
     validation::{Errors, at::At, names},
 };
 
@@ -172,111 +172,6 @@ fn validate_lease(lease: &Json, errors: &mut Errors) {
     }
     if let Some(count) = spec.get("leaseTransitions").and_then(Value::as_i64).filter(|s| *s < 0) {
         errors.invalid("spec.leaseTransitions", count, "must be greater than or equal to 0");
-    }
-}
-
-fn default_webhooks(object: &mut Json, mutating: bool) {
-    for hook in objects_mut(object, "webhooks") {
-        default_text(hook, "failurePolicy", "Fail");
-        default_text(hook, "matchPolicy", "Equivalent");
-        object_mut(hook, "namespaceSelector");
-        object_mut(hook, "objectSelector");
-        default(hook, "timeoutSeconds", 10);
-        if mutating {
-            default_text(hook, "reinvocationPolicy", "Never");
-        }
-        for rule in objects_mut(hook, "rules") {
-            default_text(rule, "scope", "*");
-        }
-        if let Some(service) =
-            hook.get_mut("clientConfig").and_then(|c| c.get_mut("service")).and_then(Value::as_object_mut)
-        {
-            default(service, "port", 443);
-        }
-    }
-}
-
-pub(super) static MUTATING_WEBHOOK: Strategy =
-    Strategy { default: |object| default_webhooks(object, true), ..PLAIN };
-
-pub(super) static VALIDATING_WEBHOOK: Strategy =
-    Strategy { default: |object| default_webhooks(object, false), ..PLAIN };
-
-fn default_matches(parent: &mut Json, key: &str) {
-    if let Some(matches) = parent.get_mut(key).and_then(Value::as_object_mut) {
-        object_mut(matches, "namespaceSelector");
-        object_mut(matches, "objectSelector");
-        default_text(matches, "matchPolicy", "Equivalent");
-        for list in ["resourceRules", "excludeResourceRules"] {
-            for rule in objects_mut(matches, list) {
-                default_text(rule, "scope", "*");
-            }
-        }
-    }
-}
-
-pub(super) static ADMISSION_POLICY: Strategy = Strategy {
-    default: |object| {
-        let spec = object_mut(object, "spec");
-        default_text(spec, "failurePolicy", "Fail");
-        default_matches(spec, "matchConstraints");
-    },
-    ..PLAIN
-};
-
-pub(super) static ADMISSION_BINDING: Strategy = Strategy {
-    default: |object| default_matches(object_mut(object, "spec"), "matchResources"),
-    validate: validate_admission_binding,
-    validate_update: |new, _, errors| validate_admission_binding(new, errors),
-    ..PLAIN
-};
-
-fn validate_admission_binding(binding: &Json, errors: &mut Errors) {
-    let empty = Json::new();
-    let spec = object(binding, "spec").unwrap_or(&empty);
-    if text(spec, "policyName").is_empty() {
-        errors.required("spec.policyName", "");
-    }
-    if let Some(reference) = object(spec, "paramRef") {
-        match (text(reference, "name").is_empty(), reference.contains_key("selector")) {
-            (true, false) => errors.required("spec.paramRef", "one of name or selector must be specified"),
-            (false, true) => {
-                errors.forbidden("spec.paramRef.name", "name and selector are mutually exclusive");
-                errors.forbidden("spec.paramRef.selector", "name and selector are mutually exclusive");
-            }
-            _ => {}
-        }
-        let action = text(reference, "parameterNotFoundAction");
-        if action.is_empty() {
-            errors.required("spec.paramRef.parameterNotFoundAction", "");
-        } else if !matches!(action, "Allow" | "Deny") {
-            errors.not_supported("spec.paramRef.parameterNotFoundAction", action, &["Deny", "Allow"]);
-        }
-    }
-    if text(binding, "kind") != "ValidatingAdmissionPolicyBinding" {
-        return;
-    }
-    let actions = list(spec, "validationActions");
-    if actions.is_empty() {
-        errors.required("spec.validationActions", "");
-    }
-    for (n, action) in actions.iter().enumerate() {
-        let field = format!("spec.validationActions[{n}]");
-        if !action.as_str().is_some_and(|a| matches!(a, "Audit" | "Deny" | "Warn")) {
-            errors.not_supported(field.as_str(), action.clone(), &["Audit", "Deny", "Warn"]);
-        }
-        if actions[..n].contains(action) {
-            errors.duplicate(field, action.clone());
-        }
-    }
-    let has = |wanted: &str| actions.iter().any(|a| a == wanted);
-    if has("Deny") && has("Warn") {
-        errors.invalid(
-            "spec.validationActions",
-            Value::Array(actions.to_vec()),
-            "must not contain both Deny and Warn (repeating the same validation failure information in the API \
-             response and headers serves no purpose)",
-        );
     }
 }
 

@@ -13,6 +13,7 @@ mod pod;
 mod podchecks;
 mod podspec;
 mod podvolumes;
+mod policies;
 mod quotas;
 mod rbac;
 mod resources;
@@ -21,6 +22,7 @@ pub mod service;
 mod services;
 mod templates;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use super::{
@@ -133,12 +135,11 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("policy", "PodDisruptionBudget") => &misc::BUDGET,
         ("scheduling.k8s.io", "PriorityClass") => &misc::PRIORITY_CLASS,
         ("coordination.k8s.io", "Lease") => &misc::LEASE,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &misc::MUTATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &misc::VALIDATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
-            &misc::ADMISSION_POLICY
-        }
-        ("admissionregistration.k8s.io", _) => &misc::ADMISSION_BINDING,
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &policies::VALIDATING,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => &policies::MUTATING,
+        ("admissionregistration.k8s.io", _) => &policies::BINDING,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &definition::DEFINITION,
         ("apiregistration.k8s.io", "APIService") => &misc::API_SERVICE,
         ("certificates.k8s.io", "CertificateSigningRequest") => &misc::SIGNING_REQUEST,

@@ -45,6 +45,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
+    /// Whether admission has had its say already.
+    pub admitted: bool,
 }
 
 impl DeleteOptions {
@@ -109,6 +111,7 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
             propagation,
             dry_run: !runs.is_empty(),
+            admitted: false,
         })
     }
 }
@@ -164,7 +167,11 @@ impl Registry {
                 options: call.options.clone(),
                 warnings: parking_lot::Mutex::default(),
             };
-            match self.delete_object(&one, options).await {
+            let deleted = self.delete_object(&one, options).await;
+            for warning in one.warnings.lock().drain(..) {
+                call.warn(warning);
+            }
+            match deleted {
                 Ok(_) => {}
                 // Somebody else was faster: that is what was asked for.
                 Err(status) if status.code == 404 => {}
@@ -179,9 +186,12 @@ impl Registry {
             let stored = self.find(call)?;
             check_preconditions(call, options, &stored)?;
             let old = call.ty.decode(&stored);
-            self.admission
-                .validate(self, &Attributes::new(call, Operation::Delete, Json::new(), Some(&old)))
-                .await?;
+            if !options.admitted {
+                let mut attributes = Attributes::new(call, Operation::Delete, Json::new(), Some(&old));
+                attributes.dry_run |= options.dry_run;
+                self.admission.admit(self, &mut attributes).await?;
+                self.admission.validate(self, &attributes).await?;
+            }
             let Some(outcome) = self.erase(call, options, &stored, &old) else { continue };
             if !(options.dry_run || call.options.dry_run) {
                 match &outcome {

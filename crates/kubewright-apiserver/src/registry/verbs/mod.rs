@@ -17,7 +17,7 @@ use super::{
 use crate::status::Status;
 
 /// Fills in defaults and brings the object into the form in which it is stored.
-pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
+pub(crate) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     registry.semantics.canonicalise(ty, object);
     // The defaults of a custom resource are in its schema, and have just been filled in.
     if ty.custom.is_none() {
