@@ -10,7 +10,7 @@ mod token;
 
 use serde_json::Value;
 
-pub(crate) use self::scale::{of as scale_of, scale_type, selector_text};
+pub(crate) use self::scale::{of as scale_of, scale_type, selector_text, with_replicas};
 
 use super::{
     Registry,
