@@ -157,6 +157,18 @@ pub struct Object {
 }
 
 impl Object {
+    /// An object that was stored before; `None` when its parts do not belong together.
+    pub(super) fn restore(revision: u64, bytes: Bytes, gap: usize, meta: Arc<Meta>) -> Option<Self> {
+        let digits = format!("{revision}\"");
+        let fits = bytes.get(gap..)?.starts_with(digits.as_bytes()) && bytes.ends_with(b"}");
+        fits.then_some(Self { revision, bytes, gap, meta })
+    }
+
+    /// Where the digits of its `resourceVersion` begin.
+    pub(super) fn gap(&self) -> usize {
+        self.gap
+    }
+
     /// The same content under another revision: what a deletion shows to watchers.
     #[must_use]
     pub fn at(&self, revision: u64) -> Self {
