@@ -40,7 +40,7 @@ fn gvk(ty: &Descriptor) -> Gvk {
 }
 
 fn schema(ty: &Descriptor) -> Option<TypeRef> {
-    Schemas::builtin().lookup(&gvk(ty))
+    Schemas::builtin().find(&ty.group, &ty.version, &ty.kind)
 }
 
 /// The members of an object; everything that reaches this has been checked to be one.
