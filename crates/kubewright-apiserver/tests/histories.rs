@@ -196,7 +196,7 @@ impl World {
                 let sent = if stale { old } else { present.as_ref().map(|p| p.version).or(old) };
                 let Some(sent) = sent else { return };
                 let body = object(key, label, value, Some(sent));
-                let (code, answer) = ask(&self.service, "PUT", &self.path(key), Some(&body)).await;
+                let (code, answer) = ask(&self.service, "PUT", &Self::path(key), Some(&body)).await;
                 match present {
                     None => assert_eq!((code, &answer["reason"]), (404, &json!("NotFound"))),
                     Some(present) if present.version != sent => {
@@ -207,14 +207,14 @@ impl World {
             }
             Step::Patch { key, value } => {
                 let patch = json!({"data": {"v": value.to_string()}});
-                let (code, answer) = ask(&self.service, "PATCH", &self.path(key), Some(&patch)).await;
+                let (code, answer) = ask(&self.service, "PATCH", &Self::path(key), Some(&patch)).await;
                 match self.now().get(&key).cloned() {
                     None => assert_eq!(code, 404),
                     Some(present) => self.changed(key, &present, present.label, value, code, &answer),
                 }
             }
             Step::Delete { key } => {
-                let (code, answer) = ask(&self.service, "DELETE", &self.path(key), None).await;
+                let (code, answer) = ask(&self.service, "DELETE", &Self::path(key), None).await;
                 if self.now().contains_key(&key) {
                     assert_eq!(code, 200, "{answer}");
                     let revision = self.revision() + 1;
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    fn path(&self, key: u8) -> String {
+    fn path(key: u8) -> String {
         let (namespace, name) = place(key);
         format!("/api/v1/namespaces/{namespace}/configmaps/{name}")
     }

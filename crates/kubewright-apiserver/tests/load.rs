@@ -167,7 +167,6 @@ async fn readers_that_fall_behind_list_again_and_miss_nothing() {
 }
 
 #[ignore = "takes minutes; run it with --release and --ignored --nocapture"]
-#[expect(clippy::print_stderr, reason = "the numbers are what it is run for")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watchers_two_hundred_writers_and_a_hundred_thousand_objects() {
     let load =
