@@ -28,7 +28,7 @@ deny:
 
 # kubewright beside its peers: one table of ratios. client-go joins where Go is installed.
 bench:
-	$(CARGO) build --release --locked -p kubewright-bench
+	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
 		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \
