@@ -38,7 +38,7 @@ deny:
 BENCH_OURS := $(or $(CARGO_TARGET_DIR),target)/release
 BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release/peer-kube-rs
 bench:
-	$(CARGO) build --release --locked -p kubewright-bench
+	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
 		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \

@@ -49,6 +49,7 @@ pub(crate) fn fill(registry: &Registry) {
             }),
         );
     }
+    registry.allocator.restore(registry);
     let address = registry.allocator.reserve_first();
     put(
         registry,

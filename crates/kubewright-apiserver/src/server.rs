@@ -1,12 +1,12 @@
 //! Starting and stopping a server.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     admission::{Chain, UnknownPlugin},
-    authn::{Authenticator, MASTERS, RequestAuthenticator, User, service_account, token_file::TokenFile},
+    authn::{Authenticator, MASTERS, RequestAuthenticator, User, token_file::TokenFile},
     authz::{Authorize, Authorizer, Mode},
     boot,
     clock::{Clock, SharedClock, SystemClock},
@@ -14,9 +14,10 @@ use crate::{
         ApiService,
         tls::{self, Authority, Identity, TlsError},
     },
+    identity::{Certificates, ClusterIdentity, IdentityError},
     random::Random,
     registry::{Parts, Registry, schematic::Schematic, semantics::Semantics},
-    storage::{Retention, Storage},
+    storage::{DataDirError, NotStored, Retention, Storage},
 };
 
 /// Why a server did not start.
@@ -36,9 +37,15 @@ pub enum StartError {
     /// An admission plugin does not exist.
     #[error(transparent)]
     Admission(#[from] UnknownPlugin),
-    /// Tokens could not be signed.
+    /// The keys and certificates of the cluster could not be had.
     #[error(transparent)]
-    Key(#[from] service_account::KeyError),
+    Identity(#[from] IdentityError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The data directory cannot be written.
+    #[error(transparent)]
+    NotStored(#[from] NotStored),
 }
 
 /// What a server is started with.
@@ -56,6 +63,7 @@ pub struct Builder {
     authenticators: Vec<Arc<dyn RequestAuthenticator>>,
     authorizers: Vec<Arc<dyn Authorize>>,
     retention: Retention,
+    data_dir: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -83,6 +91,7 @@ impl Default for Builder {
             authenticators: Vec::new(),
             authorizers: Vec::new(),
             retention: Retention::default(),
+            data_dir: None,
         }
     }
 }
@@ -179,8 +188,29 @@ impl Builder {
         self
     }
 
-    /// A server without sockets.
+    /// Keeps the cluster in a directory: acknowledged writes, keys and certificates outlive the process, even one that is
+    /// killed. Without it everything lives in memory.
+    #[must_use]
+    pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(path.into());
+        self
+    }
+
+    /// The storage and the identity of the cluster. The storage first: it holds the lock of the directory.
+    fn open(&self) -> Result<(Storage, ClusterIdentity), StartError> {
+        Ok(match &self.data_dir {
+            None => (Storage::with_retention(self.retention), ClusterIdentity::fresh()?),
+            Some(path) => (Storage::open(path, self.retention)?, ClusterIdentity::kept_in(path)?),
+        })
+    }
+
+    /// A server without sockets. With a data directory it blocks while that is read.
     pub fn in_process(self) -> Result<ApiServer, StartError> {
+        let (storage, identity) = self.open()?;
+        self.assemble(storage, &identity)
+    }
+
+    fn assemble(self, storage: Storage, identity: &ClusterIdentity) -> Result<ApiServer, StartError> {
         let mut admission = self.admission;
         for name in &self.enabled {
             admission = admission.enable(name)?;
@@ -189,9 +219,9 @@ impl Builder {
             admission = admission.without(name)?;
         }
         let registry = Registry::new(Parts {
-            storage: Arc::new(Storage::with_retention(self.retention)),
+            random: self.random.after(storage.revision()),
+            storage: Arc::new(storage),
             clock: self.clock,
-            random: self.random,
             semantics: self.semantics,
             admission,
             authorizer: Authorizer::new(self.modes).asking(self.authorizers),
@@ -200,9 +230,10 @@ impl Builder {
                 tokens: self.tokens,
                 refuse_anonymous: false,
             },
-            tokens: service_account::Issuer::generate("https://kubernetes.default.svc")?,
+            tokens: identity.issuer()?,
         });
         boot::fill(&registry);
+        registry.storage.confirmed_blocking()?;
         Ok(ApiServer { service: ApiService::new(Arc::new(registry)), stop: CancellationToken::new() })
     }
 
@@ -214,12 +245,12 @@ impl Builder {
             .await
             .map_err(|source| StartError::Listen { address: bind, source })?;
         let address = listener.local_addr().map_err(|source| StartError::Listen { address: bind, source })?;
-        let authority = Authority::generate()?;
-        let admin = authority.client("kubernetes-admin", &[MASTERS])?;
         let mut ips = vec![address.ip(), std::net::IpAddr::from([127, 0, 0, 1])];
         ips.dedup();
-        let config = authority.server_config(authority.server(&ips)?, client_ca.as_deref())?;
-        let server = self.in_process()?;
+        let (storage, mut identity) = self.open()?;
+        let Certificates { authority, admin, server: certificate } = identity.certificates(&ips)?;
+        let config = authority.server_config(certificate, client_ca.as_deref())?;
+        let server = self.assemble(storage, &identity)?;
         let task = tokio::spawn(tls::serve(listener, config, server.service.clone(), server.stop.clone()));
         Ok(RunningServer { server, address, authority, admin, task })
     }

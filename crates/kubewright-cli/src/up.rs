@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// How many simulated nodes to run.
     #[arg(long, default_value_t = 0)]
     nodes: u32,
-    /// Where to keep the cluster; without it, it lives in memory.
+    /// Where to keep the cluster, so that acknowledged writes survive even a kill; without it, it lives in memory.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -61,8 +61,6 @@ pub(crate) enum UpError {
     Start(#[from] StartError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
-    #[error("this build keeps the cluster in memory only; leave --data-dir out, or its writes would be lost")]
-    NotDurable,
 }
 
 fn read(path: &Path) -> Result<String, UpError> {
@@ -83,9 +81,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Runs until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: Args) -> Result<(), UpError> {
-    if args.data_dir.is_some() {
-        return Err(UpError::NotDurable);
-    }
     if args.controllers == Controllers::All || args.nodes > 0 {
         note("this build has no controllers and no nodes: --controllers all and --nodes change nothing");
     }
@@ -97,6 +92,9 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
     }
     if let Some(path) = &args.client_ca_file {
         builder = builder.client_ca(read(path)?);
+    }
+    if let Some(path) = args.data_dir {
+        builder = builder.data_dir(path);
     }
     let stop = signals().map_err(UpError::Signals)?;
     let server = builder.start().await?;

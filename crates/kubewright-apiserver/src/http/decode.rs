@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::negotiate::Format;
 use crate::{
     registry::descriptor::{Descriptor, Json},
+    schema::body,
     status::Status,
 };
 
-/// The largest body that is read, as upstream has it.
-pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// The largest body that is read.
+pub const MAX_BODY: usize = body::MAX_BYTES;
 
 /// 413.
 pub fn too_large() -> Status {
@@ -25,14 +26,15 @@ fn unrecognised(kind: &str, why: &str) -> Status {
 
 /// Reads a body as an object without looking into it.
 pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
-    let value: Value = match format {
-        Format::Json if bytes.is_empty() => {
-            return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
-        }
-        Format::Json => serde_json::from_slice(bytes).map_err(|e| unrecognised(kind, &e.to_string()))?,
-        Format::Yaml => yaml(bytes).map_err(|e| unrecognised(kind, &e))?,
+    if format == Format::Json && bytes.is_empty() {
+        return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
+    }
+    let format = match format {
+        Format::Json => body::Format::Json,
+        Format::Yaml => body::Format::Yaml,
     };
-    match value {
+    let decoded = body::decode(bytes, format, None, &body::Limits::default());
+    match decoded.map_err(|e| unrecognised(kind, &e.to_string()))?.value {
         Value::Object(object) => Ok(object),
         _ => Err(unrecognised(kind, "json: cannot unmarshal a value that is no object")),
     }
@@ -63,12 +65,6 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
             Ok(TypeMeta { kind: text("kind"), api_version: text("apiVersion") })
         }
     }
-}
-
-/// YAML as JSON. Aliases and depth are bounded by the reader's budget.
-pub fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_slice_with_options::<Value>(bytes, options).map_err(|e| e.to_string())
 }
 
 /// Checks that the body says the kind that the URL says, or nothing.

@@ -53,6 +53,18 @@ impl Incoming<'_> {
         }
     }
 
+    /// Answers a request that may write: not before what it saw and did is committed, refusals included.
+    pub(super) async fn handle_write(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
+        if let Err(error) = registry.storage.accepts_writes() {
+            return respond::status(&Status::internal(error.to_string()));
+        }
+        let response = self.handle(registry, peer).await;
+        match registry.storage.confirmed().await {
+            Ok(()) => response,
+            Err(error) => respond::status(&Status::internal(error.to_string())),
+        }
+    }
+
     async fn serve(&self, registry: &Registry, peer: Option<&User>) -> Result<Response<ApiBody>, Status> {
         let user = registry.authenticator.authenticate(registry, peer, self.headers)?;
         let route = Route::parse(self.method, self.path, &self.query);

@@ -110,7 +110,7 @@ impl Registry {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version)
             .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-        let current = self.storage.snapshot();
+        let current = self.storage.committed();
         let (collection, revision, after, limit) = if !options.continues.is_empty() {
             if revision > 0 {
                 return Err(Status::bad_request(
