@@ -127,11 +127,11 @@ impl Schemas {
         })
     }
 
-    pub(super) fn name_of(&self, id: u16) -> &'static str {
+    pub(crate) fn name_of(&self, id: u16) -> &'static str {
         self.table.definition_name(usize::from(id))
     }
 
-    pub(super) fn definition_node(&'static self, id: u16) -> &'static Node {
+    pub(crate) fn definition_node(&'static self, id: u16) -> &'static Node {
         let id = usize::from(id);
         self.nodes[id].get_or_init(|| self.table.definition(id))
     }

@@ -25,7 +25,7 @@ pub(crate) mod go;
 pub mod lists;
 pub(crate) mod node;
 pub mod prune;
-mod quantity;
+pub(crate) mod quantity;
 mod structural;
 mod table;
 pub(crate) mod time;
@@ -33,6 +33,7 @@ pub mod validate;
 
 pub use builtin::{Definition, Gvk, Schemas};
 pub use node::{
-    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef,
+    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef, Wire,
+    WireForm,
 };
 pub use structural::SchemaError;

@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use super::node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar};
+use super::node::{
+    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, Wire, WireForm,
+};
 
 static TABLE: &[u8] = include_bytes!("builtin.bin");
 const HEAD: usize = 16;
@@ -146,6 +148,7 @@ impl Reader<'_> {
             4 => Presence::OmitZero,
             _ => Presence::Optional,
         };
+        let wire = self.wire();
         let has = |flag| flags & flag != 0;
         let merge_key = has(MERGE_KEY).then(|| self.text().into());
         let default = has(DEFAULT).then(|| match self.byte() {
@@ -169,7 +172,20 @@ impl Reader<'_> {
             replace: has(REPLACE),
             merge_key,
         };
-        Field { name, node, required: has(REQUIRED), presence, patch }
+        Field { name, node, required: has(REQUIRED), presence, patch, wire }
+    }
+
+    fn wire(&mut self) -> Wire {
+        let byte = self.byte();
+        let form = match byte >> 4 {
+            2 => WireForm::Wrapped,
+            3 => WireForm::SchemaOrBool,
+            4 => WireForm::SchemaOrArray,
+            5 => WireForm::SchemaOrStrings,
+            _ => WireForm::Plain,
+        };
+        let numbers = (0..byte & 15).map(|_| u16::try_from(self.var()).unwrap_or_default()).collect();
+        Wire { numbers, form }
     }
 
     fn list(&mut self) -> List {
