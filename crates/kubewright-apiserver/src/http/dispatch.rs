@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiBody, decode, impersonate, negotiate,
-    negotiate::Accept,
+    negotiate::{Accept, Format},
     respond,
     route::{Query, Route},
 };
@@ -26,6 +26,7 @@ use crate::{
         validation::Errors,
         verbs::{delete::DeleteOptions, options::ListOptions},
     },
+    schema::{Gvk, Schemas},
     status::{About, Status},
     table,
 };
@@ -48,7 +49,7 @@ impl Incoming<'_> {
     pub(super) async fn handle(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
         match self.serve(registry, peer).await {
             Ok(response) => response,
-            Err(refusal) => respond::status(&refusal),
+            Err(refusal) => respond::status(&refusal, negotiate::of_refusal(self.accept)),
         }
     }
 
@@ -173,7 +174,7 @@ impl Incoming<'_> {
         if !route.subresource.is_empty() && ty.subresource(&route.subresource).is_none() {
             return Err(Status::no_such_resource());
         }
-        let accept = Accept::parse(self.accept)?;
+        let accept = Accept::parse(self.accept, is_builtin(&ty))?;
         let call = Call {
             ty: &ty,
             namespace: if is_namespace { "" } else { &route.namespace },
@@ -195,7 +196,7 @@ impl Incoming<'_> {
                 };
                 respond::answer(answer, &accept, &registry.clock, options)
             }
-            Err(refusal) => respond::status(&refusal),
+            Err(refusal) => respond::status(&refusal, accept.encoding),
         };
         respond::warn(&mut response, &call.warnings.lock());
         Ok(response)
@@ -258,8 +259,8 @@ impl Incoming<'_> {
     /// The body as an object of the call's kind.
     fn object(&self, registry: &Registry, call: &Call<'_>) -> Result<Json, Status> {
         let (kind, version) = body_kind(call.ty, call.subresource);
-        let format = negotiate::body_format(self.content_type)?;
-        let said = decode::type_meta(&kind, &self.body, format)?;
+        let (body, format) = self.text(&kind, &version, is_builtin(call.ty))?;
+        let said = decode::type_meta(&kind, &body, format)?;
         decode::check_kind(call.ty, &kind, &version, &said)?;
         let own = call.ty.has_verb("get")
             && matches!(
@@ -271,19 +272,26 @@ impl Incoming<'_> {
             _ => own.then(|| Cow::Borrowed(&**call.ty)),
         };
         let mut object = if let Some(ty) = typed {
-            let decoded =
-                registry.semantics.decode(&ty, &self.body, format, call.options.field_validation)?;
+            let decoded = registry.semantics.decode(&ty, &body, format, call.options.field_validation)?;
             for warning in decoded.warnings {
                 call.warn(warning);
             }
             decoded.object
         } else {
-            decode::plain(&kind, &self.body, format)?
+            decode::plain(&kind, &body, format)?
         };
         decode::check_metadata(&kind, &object)?;
         object.insert("kind".into(), kind.into());
         object.insert("apiVersion".into(), version.into());
         Ok(object)
+    }
+
+    /// The body as text: protobuf becomes JSON here, and nobody behind this knows of it.
+    fn text(&self, kind: &str, api_version: &str, protobuf: bool) -> Result<(Cow<'_, [u8]>, Format), Status> {
+        if protobuf && negotiate::is_protobuf(self.content_type) {
+            return Ok((Cow::Owned(decode::protobuf(kind, api_version, &self.body)?), Format::Json));
+        }
+        Ok((Cow::Borrowed(&self.body), negotiate::body_format(self.content_type)?))
     }
 
     async fn patch(&self, registry: &Registry, call: &Call<'_>) -> Result<Answer, Status> {
@@ -311,8 +319,8 @@ impl Incoming<'_> {
         if self.body.is_empty() {
             return DeleteOptions::parse(None, self.query.iter());
         }
-        let format = negotiate::body_format(self.content_type)?;
-        let body = decode::plain("DeleteOptions", &self.body, format)?;
+        let (body, format) = self.text("DeleteOptions", "v1", true)?;
+        let body = decode::plain("DeleteOptions", &body, format)?;
         DeleteOptions::parse(Some(&body), self.query.iter())
     }
 
@@ -366,6 +374,12 @@ impl Incoming<'_> {
         }
         Ok(options)
     }
+}
+
+/// Whether a type has a Go type, and with it a protobuf form.
+fn is_builtin(ty: &Descriptor) -> bool {
+    let gvk = Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref());
+    Schemas::builtin().definition_of(&gvk).is_some()
 }
 
 /// The kind that a body must have.
