@@ -37,6 +37,7 @@ pub mod clock;
 pub mod crd;
 pub mod discovery;
 pub mod http;
+pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod random;

@@ -25,7 +25,11 @@ fn service(server: &ApiServer) -> ApiService {
 async fn send(service: &ApiService, method: &str, path: &str, body: Vec<u8>) -> Response<ApiBody> {
     let request =
         Request::builder().method(method).uri(path).header("accept", GO).header("content-type", PROTOBUF);
-    service.clone().oneshot(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap()
+    service
+        .clone()
+        .oneshot(request.body(Full::new(Bytes::from(body))).expect("a request"))
+        .await
+        .expect("an answer")
 }
 
 async fn answer(service: &ApiService, method: &str, path: &str, body: Vec<u8>) -> (StatusCode, Value) {
@@ -33,7 +37,7 @@ async fn answer(service: &ApiService, method: &str, path: &str, body: Vec<u8>) -
     assert_eq!(response.headers()["content-type"], PROTOBUF);
     let status = response.status();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (status, protobuf::decode(&bytes).unwrap())
+    (status, protobuf::decode(&bytes).expect("a document"))
 }
 
 fn config_map(name: &str) -> Vec<u8> {
@@ -41,7 +45,7 @@ fn config_map(name: &str) -> Vec<u8> {
         "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"a": "1"},
         "binaryData": {"b": "AP8="},
     }))
-    .unwrap()
+    .expect("a built-in kind")
 }
 
 #[tokio::test]

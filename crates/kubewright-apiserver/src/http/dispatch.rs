@@ -16,9 +16,9 @@ use super::{
 use crate::{
     authn::User,
     authz::Access,
-    discovery,
+    discovery, openapi,
     registry::{
-        Registry,
+        Registry, Types,
         actions::scale_type,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
@@ -117,15 +117,55 @@ impl Incoming<'_> {
                 let found = discovery::api_resources(&types, group, version);
                 Some(found.ok_or_else(Status::no_such_resource)?)
             }
+            ["openapi", "v2"] => {
+                return Ok(self.document(&openapi::v2_hash(&types), || Some(openapi::v2(&types))));
+            }
+            ["openapi", "v3"] => Some(openapi::v3_index(&types)),
+            ["openapi", "v3", "api", version] => return Ok(self.openapi(&types, "", version)),
+            ["openapi", "v3", "apis", group, version] => return Ok(self.openapi(&types, group, version)),
             ["openid", "v1", "jwks"] => Some(registry.tokens.jwks()),
-            [] => Some(
-                json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"]}),
-            ),
+            [] => Some(json!({"paths": [
+                "/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version",
+            ]})),
             _ => None,
         };
         match found {
             Some(value) => Ok(respond::json(200, &value)),
             None => Ok(respond::text(404, "404 page not found\n")),
+        }
+    }
+
+    fn openapi(&self, types: &Types, group: &str, version: &str) -> Response<ApiBody> {
+        let Some(hash) = openapi::v3_hash(types, group, version) else {
+            return respond::text(404, "404 page not found\n");
+        };
+        // Under its hash a document never changes; under any other it is somewhere else.
+        let asked = self.query.get("hash").unwrap_or_default();
+        if !asked.is_empty() && asked != hash {
+            return respond::moved(&format!("{}?hash={hash}", self.path));
+        }
+        let mut response = self.document(&hash, || openapi::v3(types, group, version));
+        if !asked.is_empty() {
+            respond::keep_forever(&mut response);
+        }
+        response
+    }
+
+    /// A document that clients keep: 304 when they have it.
+    fn document(&self, hash: &str, make: impl FnOnce() -> Option<Value>) -> Response<ApiBody> {
+        let tag = format!("\"{hash}\"");
+        let known = self.headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag) {
+            return respond::tagged(respond::raw(304, "application/json", Vec::new()), &tag);
+        }
+        let media = self.accept.map(negotiate::clauses).unwrap_or_default();
+        let readable = |media: &str| matches!(media, "application/json" | "application/*" | "*/*");
+        if !media.is_empty() && !media.iter().any(|clause| readable(clause.media)) {
+            return respond::status(&negotiate::not_acceptable(), negotiate::Encoding::Json);
+        }
+        match make() {
+            Some(document) => respond::tagged(respond::json(200, &document), &tag),
+            None => respond::text(404, "404 page not found\n"),
         }
     }
 

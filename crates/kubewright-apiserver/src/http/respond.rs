@@ -41,6 +41,25 @@ pub(super) fn raw(code: u16, media: &str, bytes: Vec<u8>) -> Response<ApiBody> {
     with_body(code, media, ApiBody::whole(bytes))
 }
 
+/// The same under a tag that clients can ask about.
+pub(super) fn tagged(mut response: Response<ApiBody>, tag: &str) -> Response<ApiBody> {
+    set(&mut response, header::ETAG, tag);
+    set(&mut response, header::VARY, "Accept-Encoding, Accept");
+    response
+}
+
+/// What is under this address will never change.
+pub(super) fn keep_forever(response: &mut Response<ApiBody>) {
+    set(response, header::CACHE_CONTROL, "public, immutable, max-age=31536000");
+}
+
+/// It is somewhere else.
+pub(super) fn moved(to: &str) -> Response<ApiBody> {
+    let mut response = text(301, "");
+    set(&mut response, header::LOCATION, to);
+    response
+}
+
 fn with_body(code: u16, media: &str, body: ApiBody) -> Response<ApiBody> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -153,6 +153,8 @@ pub struct Descriptor {
     pub conversion: Option<Conversion>,
     /// The functions of the type.
     pub strategy: &'static Strategy,
+    /// The schema of a custom resource as its definition has it, to be published.
+    pub openapi: Option<Arc<Value>>,
 }
 
 impl Descriptor {

@@ -110,6 +110,11 @@ impl Schemas {
         None
     }
 
+    /// The table itself, for whoever hashes it.
+    pub(crate) fn bytes(&self) -> &'static [u8] {
+        self.table.bytes()
+    }
+
     /// Every kind the table knows, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = Gvk> + '_ {
         (0..self.table.kind_count).map(|i| {

@@ -43,6 +43,12 @@ impl Table {
         Self { strings: HEAD, text, definitions, kinds, nodes, definition_count, kind_count }
     }
 
+    /// The whole table. It is static, but only an opened one is known to be there.
+    #[expect(clippy::unused_self, reason = "a handle to what is static")]
+    pub(super) fn bytes(&self) -> &'static [u8] {
+        TABLE
+    }
+
     fn text(&self, id: usize) -> &'static str {
         let from = u32_at(self.strings + id * 4);
         let to = u32_at(self.strings + id * 4 + 4);
