@@ -2,7 +2,11 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: test fmt lint unit doctest doc deny bench clean
+.PHONY: test fmt lint unit doctest doc deny bench tools clean
+
+# Where tools are kept that tests use but do not need.
+KUBEWRIGHT_CACHE ?= $(HOME)/.cache/kubewright
+KUBECTL_VERSION := v1.37.0
 
 test: fmt lint unit doctest doc
 
@@ -35,6 +39,12 @@ bench:
 	else echo "Go is not installed: client-go is left out" >&2; fi
 	target/release/compare --ours target/release --kube-rs bench/peers/kube-rs/target/release/peer-kube-rs \
 		--go bench/peers/go/target $(BENCH_FLAGS)
+
+# kubectl from its published modules, for crates/kubewright-cli/tests/kubectl.rs (needs Go; without it those tests are
+# skipped).
+tools:
+	cd tools/kubectl && go build -trimpath -o "$(KUBEWRIGHT_CACHE)/bin/kubectl" \
+		-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_VERSION)" .
 
 clean:
 	$(CARGO) clean

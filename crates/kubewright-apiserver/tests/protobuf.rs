@@ -20,7 +20,7 @@ impl Maker {
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::try_from(self.next() % from.len() as u64).unwrap()]
+        from[usize::try_from(self.next() % from.len() as u64).expect("an index")]
     }
 
     fn of(&mut self, node: &Node, form: WireForm, depth: u32) -> Value {
@@ -34,7 +34,7 @@ impl Maker {
                 let mut members = Map::new();
                 // Only whole documents have a kind, and theirs is in the envelope.
                 for field in object.fields.iter().filter(|f| !f.wire.numbers.is_empty()) {
-                    if self.next() % u64::from(2 + depth * depth) == 0 || field.required {
+                    if self.next().is_multiple_of(u64::from(2 + depth * depth)) || field.required {
                         self.field(field, depth, &mut members);
                     }
                 }
@@ -81,7 +81,7 @@ impl Maker {
             Scalar::Int32 => self.pick(&[0, 1, -1, i32::MAX, i32::MIN]).into(),
             Scalar::Int64 => self.pick(&[0, 1, -1, i64::MAX, i64::MIN]).into(),
             Scalar::Number => self.pick(&[json!(0), json!(3), json!(-0.25)].each_ref()).clone(),
-            Scalar::Boolean => (self.next() % 2 == 0).into(),
+            Scalar::Boolean => self.next().is_multiple_of(2).into(),
             Scalar::IntOrString => {
                 self.pick(&[json!(0), json!(-8080), json!("http"), json!("")].each_ref()).clone()
             }
@@ -92,7 +92,7 @@ impl Maker {
 
 /// An object of a kind as it stands in storage, with its kind.
 fn object(gvk: &Gvk, seed: u64) -> Value {
-    let schema = Schemas::builtin().lookup(gvk).unwrap();
+    let schema = Schemas::builtin().lookup(gvk).expect("a kind of the table");
     let mut value = Maker(seed).of(&schema, WireForm::Plain, 0);
     canonical::canonicalise(&schema, &mut value);
     canonical::forget_empty(&schema, &mut value);
