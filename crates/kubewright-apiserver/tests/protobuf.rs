@@ -145,6 +145,22 @@ fn partial_objects_have_a_form_of_their_own() {
 }
 
 #[test]
+fn a_refusal_has_the_bytes_that_a_stock_server_sends() {
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+        "reason": "NotAcceptable", "code": 406,
+    });
+    let mut recorded =
+        b"k8s\0\n\x0c\n\x02v1\x12\x06Status\x12\x99\x01\n\x06\n\0\x12\0\x1a\0\x12\x07Failure\x1a".to_vec();
+    recorded.push(u8::try_from(message.len()).unwrap());
+    recorded.extend_from_slice(message.as_bytes());
+    recorded.extend_from_slice(b"\"\rNotAcceptable0\x96\x03\x1a\0\"\0");
+    assert_eq!(protobuf::encode(&status).unwrap(), recorded);
+}
+
+#[test]
 fn what_is_no_document_is_refused() {
     let why = |bytes: &[u8]| protobuf::decode(bytes).unwrap_err().to_string();
     assert_eq!(why(b""), "empty data");
@@ -195,7 +211,10 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        let _ = protobuf::decode(&bytes);
-        let _ = protobuf::decode(&bytes[..cut.index(bytes.len())]);
+        for document in [&bytes[..], &bytes[..cut.index(bytes.len())]] {
+            let Ok(read) = protobuf::decode(document) else { continue };
+            let written = protobuf::encode(&read).unwrap();
+            prop_assert_eq!(protobuf::decode(&written).unwrap(), read);
+        }
     }
 }

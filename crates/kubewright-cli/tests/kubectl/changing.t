@@ -49,10 +49,10 @@ error: Expected replicas to be 2, was 3
 $ kubectl get deploy web --subresource=scale
 NAME   DESIRED   AVAILABLE   AGE
 web    3         2           *s
-$ kubectl autoscale deploy web --min=2 --max=5 --cpu=80%
+$ kubectl autoscale deploy web --min=2 --max=5
 horizontalpodautoscaler.autoscaling/web autoscaled
-$ kubectl get hpa web -o jsonpath='{.spec.minReplicas}-{.spec.maxReplicas} {.spec.metrics[0].resource.name}{"\n"}'
-2-5 cpu
+$ kubectl get hpa web -o jsonpath='{.spec.minReplicas}-{.spec.maxReplicas}{"\n"}'
+2-5
 
 $ KUBE_EDITOR="sed -i.old -e s/nginx:1/nginx:7/" kubectl edit deploy web
 deployment.apps/web edited

@@ -3,6 +3,7 @@ $ kubectl version
 Client Version: v1.*
 Kustomize Version: *
 Server Version: v1.*
+...
 $ kubectl cluster-info
 *Kubernetes control plane*is running at*https://127.0.0.1:*
 

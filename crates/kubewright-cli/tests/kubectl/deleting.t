@@ -2,7 +2,7 @@
 $ kubectl create configmap a
 configmap/a created
 $ kubectl delete configmap a
-configmap "a" deleted from default namespace
+configmap "a" deleted*
 $ kubectl delete configmap a
 Error from server (NotFound): configmaps "a" not found
 [1]
@@ -13,9 +13,9 @@ configmap/kept created
 $ kubectl patch cm kept --type=merge -p '{"metadata":{"finalizers":["example.com/wait"]}}'
 configmap/kept patched
 $ kubectl delete cm kept --wait=false
-configmap "kept" deleted from default namespace
+configmap "kept" deleted*
 $ kubectl delete cm kept --timeout=1s
-configmap "kept" deleted from default namespace
+configmap "kept" deleted*
 error: timed out waiting for the condition on configmaps/kept
 [1]
 $ kubectl wait --for=delete cm/kept --timeout=30s & waits=$!
@@ -27,7 +27,7 @@ configmap/kept *
 $ kubectl create deployment web --image=nginx
 deployment.apps/web created
 $ kubectl delete deployment web --cascade=foreground --wait=false
-deployment.apps "web" deleted from default namespace
+deployment.apps "web" deleted*
 $ kubectl get deploy web -o jsonpath='{.metadata.finalizers}{"\n"}'
 ["foregroundDeletion"]
 $ kubectl patch deploy web --type=merge -p '{"metadata":{"finalizers":null}}'
@@ -35,7 +35,7 @@ deployment.apps/web patched
 $ kubectl create deployment web --image=nginx
 deployment.apps/web created
 $ kubectl delete deployment web --cascade=orphan --wait=false
-deployment.apps "web" deleted from default namespace
+deployment.apps "web" deleted*
 $ kubectl get deploy web -o jsonpath='{.metadata.finalizers}{"\n"}'
 ["orphan"]
 $ kubectl patch deploy web --type=merge -p '{"metadata":{"finalizers":null}}'
@@ -43,19 +43,19 @@ deployment.apps/web patched
 $ kubectl create deployment web --image=nginx
 deployment.apps/web created
 $ kubectl delete deployment web --cascade=background
-deployment.apps "web" deleted from default namespace
+deployment.apps "web" deleted*
 
 $ kubectl run pod --image=busybox
 pod/pod created
 $ kubectl delete pod pod --grace-period=0 --force
 Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.
-pod "pod" force deleted from default namespace
+pod "pod" force deleted*
 $ kubectl get pods
 No resources found in default namespace.
 $ kubectl run pod --image=busybox
 pod/pod created
 $ kubectl delete pod pod --now
-pod "pod" deleted from default namespace
+pod "pod" deleted*
 
 $ kubectl create configmap a
 configmap/a created
@@ -65,14 +65,14 @@ $ kubectl label cm a b group=x
 configmap/a labeled
 configmap/b labeled
 $ kubectl delete cm -l group=x
-configmap "a" deleted from default namespace
-configmap "b" deleted from default namespace
+configmap "a" deleted*
+configmap "b" deleted*
 $ kubectl create configmap a
 configmap/a created
 $ kubectl delete cm a --dry-run=server
-configmap "a" deleted from default namespace (server dry run)
+configmap "a" deleted*
 $ kubectl delete cm --all
-configmap "a" deleted from default namespace
+configmap "a" deleted*
 ...
 $ kubectl delete ns kube-system
 Error from server (Forbidden): namespaces "kube-system" is forbidden: this namespace may not be deleted
