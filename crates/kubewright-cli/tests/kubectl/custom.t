@@ -65,6 +65,7 @@ FIELD: spec <Object>
 
 DESCRIPTION:
     What it should do.
+    *
 FIELDS:
   color	<string> -required-
   enum: red, blue
@@ -126,11 +127,11 @@ Namespace:    default
 ...
 Kind:         Widget
 ...
-Events:         <none>
+Events:   <none>
 $ kubectl delete widget w
 widget.stable.example.com "w" deleted*
 $ kubectl delete crd widgets.stable.example.com
 customresourcedefinition.apiextensions.k8s.io "widgets.stable.example.com" deleted*
-$ kubectl get widgets
-error: the server doesn't have a resource type "widgets"
+$ kubectl get --raw /apis/stable.example.com/v1
+Error from server (NotFound): the server could not find the requested resource
 [1]
