@@ -21,6 +21,7 @@
 //! ```
 //!
 //! - [`schema`]: what a type looks like, built-in or from a CRD, and everything that needs only that.
+//! - [`protobuf`]: the other form of built-in objects on the wire.
 //! - [`patch`]: JSON patch, merge patch and strategic merge patch.
 //! - [`apply`]: server-side apply and the `managedFields` of every other write.
 //! - [`crd`]: custom resource definitions and the objects of the types they define.
@@ -37,7 +38,9 @@ pub mod crd;
 pub mod discovery;
 pub mod http;
 mod identity;
+pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod random;
 pub mod registry;
 pub mod schema;

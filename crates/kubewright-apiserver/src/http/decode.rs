@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::negotiate::Format;
 use crate::{
+    protobuf::{self, ProtobufError},
     registry::descriptor::{Descriptor, Json},
     schema::body,
     status::Status,
@@ -38,6 +39,48 @@ pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
         Value::Object(object) => Ok(object),
         _ => Err(unrecognised(kind, "json: cannot unmarshal a value that is no object")),
     }
+}
+
+/// Reads a protobuf body as JSON text. A body that does not say what it is, is what the URL says.
+pub fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, Status> {
+    let mut envelope = protobuf::open(bytes).map_err(|why| {
+        let shown = summary(bytes);
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+        ))
+    })?;
+    if envelope.kind.is_empty() {
+        kind.clone_into(&mut envelope.kind);
+    }
+    if envelope.api_version.is_empty() {
+        api_version.clone_into(&mut envelope.api_version);
+    }
+    let (said, version) = (envelope.kind.clone(), envelope.api_version.clone());
+    let refused = |why: &ProtobufError| {
+        let version = version.rsplit('/').next().unwrap_or_default();
+        Status::bad_request(format!("{said} in version {version:?} cannot be handled as a {kind}: {why}"))
+    };
+    let object = envelope.object().unwrap_or_else(|| {
+        Err(ProtobufError::UnknownKind { api_version: version.clone(), kind: said.clone() })
+    });
+    let object = object.map_err(|why| refused(&why))?;
+    serde_json::to_vec(&object).map_err(|why| Status::internal(why.to_string()))
+}
+
+/// The beginning of a body that nobody can read, as upstream shows it.
+fn summary(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let mut shown = String::new();
+    for byte in bytes.iter().take(30) {
+        let _ = write!(shown, "{byte:02x}");
+    }
+    if bytes.len() > 30 {
+        shown.push_str(" ...");
+    }
+    shown
 }
 
 /// What a body says that it is.

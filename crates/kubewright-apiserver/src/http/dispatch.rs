@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::{
     ApiBody, decode, impersonate, negotiate,
-    negotiate::Accept,
+    negotiate::{Accept, Format},
     respond,
     route::{Query, Route},
 };
 use crate::{
     authn::User,
     authz::Access,
-    discovery,
+    discovery, openapi,
     registry::{
-        Registry,
+        Registry, Types,
         actions::scale_type,
         builtin::GROUPS,
         call::{Answer, Call, WriteOptions},
@@ -27,6 +27,7 @@ use crate::{
         validation::Errors,
         verbs::{delete::DeleteOptions, options::ListOptions},
     },
+    schema::{Gvk, Schemas},
     status::{About, Status},
     table,
 };
@@ -49,19 +50,21 @@ impl Incoming<'_> {
     pub(super) async fn handle(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
         match self.serve(registry, peer).await {
             Ok(response) => response,
-            Err(refusal) => respond::status(&refusal),
+            Err(refusal) => respond::status(&refusal, negotiate::of_refusal(self.accept)),
         }
     }
 
     /// Answers a request that may write: not before what it saw and did is committed, refusals included.
     pub(super) async fn handle_write(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
         if let Err(error) = registry.storage.accepts_writes() {
-            return respond::status(&Status::internal(error.to_string()));
+            return respond::status(&Status::internal(error.to_string()), negotiate::of_refusal(self.accept));
         }
         let response = self.handle(registry, peer).await;
         match registry.storage.confirmed().await {
             Ok(()) => response,
-            Err(error) => respond::status(&Status::internal(error.to_string())),
+            Err(error) => {
+                respond::status(&Status::internal(error.to_string()), negotiate::of_refusal(self.accept))
+            }
         }
     }
 
@@ -131,15 +134,55 @@ impl Incoming<'_> {
                 }
                 found
             }
+            ["openapi", "v2"] => {
+                return Ok(self.document(&openapi::v2_hash(&types), || Some(openapi::v2(&types))));
+            }
+            ["openapi", "v3"] => Some(openapi::v3_index(&types)),
+            ["openapi", "v3", "api", version] => return Ok(self.openapi(&types, "", version)),
+            ["openapi", "v3", "apis", group, version] => return Ok(self.openapi(&types, group, version)),
             ["openid", "v1", "jwks"] => Some(registry.tokens.jwks()),
-            [] => Some(
-                json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/readyz", "/version"]}),
-            ),
+            [] => Some(json!({"paths": [
+                "/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version",
+            ]})),
             _ => None,
         };
         match found {
             Some(value) => Ok(respond::json(200, &value)),
             None => Ok(no_such_page()),
+        }
+    }
+
+    fn openapi(&self, types: &Types, group: &str, version: &str) -> Response<ApiBody> {
+        let Some(hash) = openapi::v3_hash(types, group, version) else {
+            return respond::text(404, "404 page not found\n");
+        };
+        // Under its hash a document never changes; under any other it is somewhere else.
+        let asked = self.query.get("hash").unwrap_or_default();
+        if !asked.is_empty() && asked != hash {
+            return respond::moved(&format!("{}?hash={hash}", self.path));
+        }
+        let mut response = self.document(&hash, || openapi::v3(types, group, version));
+        if !asked.is_empty() {
+            respond::keep_forever(&mut response);
+        }
+        response
+    }
+
+    /// A document that clients keep: 304 when they have it.
+    fn document(&self, hash: &str, make: impl FnOnce() -> Option<Value>) -> Response<ApiBody> {
+        let tag = format!("\"{hash}\"");
+        let known = self.headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag) {
+            return respond::tagged(respond::raw(304, "application/json", Vec::new()), &tag);
+        }
+        let media = self.accept.map(negotiate::clauses).unwrap_or_default();
+        let readable = |media: &str| matches!(media, "application/json" | "application/*" | "*/*");
+        if !media.is_empty() && !media.iter().any(|clause| readable(clause.media)) {
+            return respond::status(&negotiate::not_acceptable(), negotiate::Encoding::Json);
+        }
+        match make() {
+            Some(document) => respond::tagged(respond::json(200, &document), &tag),
+            None => respond::text(404, "404 page not found\n"),
         }
     }
 
@@ -195,7 +238,7 @@ impl Incoming<'_> {
                 None => Status::no_such_resource(),
             });
         }
-        let accept = Accept::parse(self.accept)?;
+        let accept = Accept::parse(self.accept, is_builtin(&ty))?;
         let call = Call {
             ty: &ty,
             namespace: if is_namespace { "" } else { &route.namespace },
@@ -220,7 +263,7 @@ impl Incoming<'_> {
                 };
                 respond::answer(answer, &accept, &registry.clock, options)
             }
-            Err(refusal) => respond::status(&refusal),
+            Err(refusal) => respond::status(&refusal, accept.encoding),
         };
         respond::warn(&mut response, &call.warnings.lock());
         Ok(response)
@@ -286,8 +329,8 @@ impl Incoming<'_> {
     /// The body as an object of the call's kind.
     fn object(&self, registry: &Registry, call: &Call<'_>) -> Result<Json, Status> {
         let (kind, version) = body_kind(call.ty, call.subresource);
-        let format = negotiate::body_format(self.content_type)?;
-        let said = decode::type_meta(&kind, &self.body, format)?;
+        let (body, format) = self.text(&kind, &version, is_builtin(call.ty))?;
+        let said = decode::type_meta(&kind, &body, format)?;
         decode::check_kind(call.ty, &kind, &version, &said)?;
         let own = call.ty.has_verb("get")
             && matches!(
@@ -299,14 +342,13 @@ impl Incoming<'_> {
             _ => own.then(|| Cow::Borrowed(&**call.ty)),
         };
         let mut object = if let Some(ty) = typed {
-            let decoded =
-                registry.semantics.decode(&ty, &self.body, format, call.options.field_validation)?;
+            let decoded = registry.semantics.decode(&ty, &body, format, call.options.field_validation)?;
             for warning in decoded.warnings {
                 call.warn(warning);
             }
             decoded.object
         } else {
-            decode::plain(&kind, &self.body, format)?
+            decode::plain(&kind, &body, format)?
         };
         decode::check_metadata(&kind, &object)?;
         // What else a custom resource says that it is, is a mistake in its content.
@@ -316,6 +358,14 @@ impl Incoming<'_> {
         }
         object.insert("apiVersion".into(), version.into());
         Ok(object)
+    }
+
+    /// The body as text: protobuf becomes JSON here, and nobody behind this knows of it.
+    fn text(&self, kind: &str, api_version: &str, protobuf: bool) -> Result<(Cow<'_, [u8]>, Format), Status> {
+        if protobuf && negotiate::is_protobuf(self.content_type) {
+            return Ok((Cow::Owned(decode::protobuf(kind, api_version, &self.body)?), Format::Json));
+        }
+        Ok((Cow::Borrowed(&self.body), negotiate::body_format(self.content_type)?))
     }
 
     async fn patch(&self, registry: &Registry, call: &Call<'_>) -> Result<Answer, Status> {
@@ -340,8 +390,8 @@ impl Incoming<'_> {
         if self.body.is_empty() {
             return DeleteOptions::parse(None, self.query.iter());
         }
-        let format = negotiate::body_format(self.content_type)?;
-        let body = decode::plain("DeleteOptions", &self.body, format)?;
+        let (body, format) = self.text("DeleteOptions", "v1", true)?;
+        let body = decode::plain("DeleteOptions", &body, format)?;
         DeleteOptions::parse(Some(&body), self.query.iter())
     }
 
@@ -405,6 +455,12 @@ fn is_builtin_group(group: &str) -> bool {
 /// What nobody answers for.
 fn no_such_page() -> Response<ApiBody> {
     respond::text(404, "404 page not found\n")
+}
+
+/// Whether a type has a Go type, and with it a protobuf form.
+fn is_builtin(ty: &Descriptor) -> bool {
+    let gvk = Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref());
+    Schemas::builtin().definition_of(&gvk).is_some()
 }
 
 /// The kind that a body must have.

@@ -1,7 +1,7 @@
 //! In which form the client wants its answer.
 
 pub use crate::registry::semantics::Format;
-use crate::status::Status;
+use crate::{protobuf::MEDIA_TYPE, status::Status};
 
 /// What objects are turned into.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,11 +16,23 @@ pub enum Shape {
     PartialList(String),
 }
 
-/// Format and shape.
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// `application/json`
+    #[default]
+    Json,
+    /// `application/yaml`
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`, for built-in types
+    Protobuf,
+}
+
+/// Encoding and shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accept {
     /// How objects are written.
-    pub format: Format,
+    pub encoding: Encoding,
     /// What they are turned into.
     pub shape: Shape,
 }
@@ -65,26 +77,33 @@ pub fn clauses(header: &str) -> Vec<Clause<'_>> {
 
 impl Accept {
     /// Plain JSON.
-    pub const JSON: Self = Self { format: Format::Json, shape: Shape::Object };
+    pub const JSON: Self = Self { encoding: Encoding::Json, shape: Shape::Object };
 
-    /// The form that a client wants; 406 when none of its wishes can be met.
-    pub fn parse(header: Option<&str>) -> Result<Self, Status> {
+    /// The form that a client wants; 406 when none of its wishes can be met. `protobuf` says whether the type has that
+    /// form.
+    pub fn parse(header: Option<&str>, protobuf: bool) -> Result<Self, Status> {
         let header = header.unwrap_or_default();
         if header.trim().is_empty() {
             return Ok(Self::JSON);
         }
         let mut transformed = false;
         for clause in clauses(header) {
-            let format = match clause.media {
-                "application/json" | "*/*" => Format::Json,
-                "application/yaml" => Format::Yaml,
+            let encoding = match clause.media {
+                "application/json" | "*/*" => Encoding::Json,
+                "application/yaml" => Encoding::Yaml,
+                MEDIA_TYPE if protobuf => Encoding::Protobuf,
+                MEDIA_TYPE => {
+                    transformed = true;
+                    continue;
+                }
                 _ => continue,
             };
             let version = clause.param("v").to_owned();
             let known = clause.param("g") == "meta.k8s.io" && matches!(version.as_str(), "v1" | "v1beta1");
             let shape = match clause.param("as") {
                 "" => Shape::Object,
-                "Table" if known => Shape::Table(version),
+                // Tables have no protobuf form.
+                "Table" if known && encoding != Encoding::Protobuf => Shape::Table(version),
                 "PartialObjectMetadata" if known => Shape::Partial(version),
                 "PartialObjectMetadataList" if known => Shape::PartialList(version),
                 _ => {
@@ -92,7 +111,7 @@ impl Accept {
                     continue;
                 }
             };
-            return Ok(Self { format, shape });
+            return Ok(Self { encoding, shape });
         }
         Err(if transformed {
             not_acceptable()
@@ -101,6 +120,13 @@ impl Accept {
             Status::plain(406, "NotAcceptable", message).with_details()
         })
     }
+}
+
+/// How a refusal is written: what the client likes best of what a Status can be.
+pub fn of_refusal(header: Option<&str>) -> Encoding {
+    let asks = |clause: &Clause<'_>| clause.media == MEDIA_TYPE;
+    let first = header.map(clauses).and_then(|clauses| clauses.first().map(asks));
+    if first == Some(true) { Encoding::Protobuf } else { Encoding::Json }
 }
 
 /// 406 of a form that the server does not have.
@@ -128,6 +154,11 @@ pub fn unsupported_patch(custom: bool) -> Status {
     .with_details()
 }
 
+/// Whether a request body is protobuf.
+pub fn is_protobuf(content_type: Option<&str>) -> bool {
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim() == MEDIA_TYPE
+}
+
 /// How a request body is written; 415 when the server cannot read it.
 pub fn body_format(content_type: Option<&str>) -> Result<Format, Status> {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -144,10 +175,10 @@ mod tests {
 
     #[test]
     fn the_first_wish_that_can_be_met_counts() {
-        let parse = |h: &str| Accept::parse(Some(h));
+        let parse = |h: &str| Accept::parse(Some(h), true);
         assert_eq!(parse("*/*").unwrap(), Accept::JSON);
         assert_eq!(parse("text/html;q=0.9,application/json;q=0.8").unwrap(), Accept::JSON);
-        assert_eq!(parse("application/yaml").unwrap().format, Format::Yaml);
+        assert_eq!(parse("application/yaml").unwrap().encoding, Encoding::Yaml);
         assert_eq!(
             parse("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap().shape,
             Shape::Table("v1".into())
@@ -156,7 +187,15 @@ mod tests {
             parse("application/json;as=Nope;v=v1;g=meta.k8s.io,application/json").unwrap(),
             Accept::JSON
         );
-        assert_eq!(parse("application/vnd.kubernetes.protobuf,application/json").unwrap(), Accept::JSON);
+        let go = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(parse(go).unwrap(), Accept { encoding: Encoding::Protobuf, shape: Shape::Object });
+        assert_eq!(
+            Accept::parse(Some(go), false).unwrap(),
+            Accept::JSON,
+            "custom resources have no such form"
+        );
+        assert_eq!(Accept::parse(Some(MEDIA_TYPE), false).unwrap_err().code, 406);
+        assert_eq!((of_refusal(Some(go)), of_refusal(Some("*/*"))), (Encoding::Protobuf, Encoding::Json));
         for no in ["application/xml", "application/*", "application/json;as=Nope;v=v1;g=meta.k8s.io"] {
             assert_eq!(parse(no).unwrap_err().code, 406);
         }

@@ -5,19 +5,21 @@ use serde_json::Value;
 
 use super::{
     ApiBody,
-    negotiate::{Accept, Format, Shape},
+    negotiate::{Accept, Encoding, Shape},
 };
 use crate::{
     clock::SharedClock,
+    protobuf,
     registry::{call::Answer, descriptor::Descriptor},
     status::Status,
     storage::Object,
     table,
+    watch::Frames,
 };
 
-/// A refusal as JSON.
-pub(super) fn status(status: &Status) -> Response<ApiBody> {
-    let mut response = json(status.code, &status.to_value());
+/// A refusal.
+pub(super) fn status(status: &Status, encoding: Encoding) -> Response<ApiBody> {
+    let mut response = value(status.code, encoding, &status.to_value());
     if let Some(seconds) = status.details.as_ref().and_then(|d| d.get("retryAfterSeconds")) {
         set(&mut response, header::RETRY_AFTER, &seconds.to_string());
     }
@@ -37,6 +39,25 @@ pub(super) fn text(code: u16, text: &str) -> Response<ApiBody> {
 /// Bytes of a media type.
 pub(super) fn raw(code: u16, media: &str, bytes: Vec<u8>) -> Response<ApiBody> {
     with_body(code, media, ApiBody::whole(bytes))
+}
+
+/// The same under a tag that clients can ask about.
+pub(super) fn tagged(mut response: Response<ApiBody>, tag: &str) -> Response<ApiBody> {
+    set(&mut response, header::ETAG, tag);
+    set(&mut response, header::VARY, "Accept-Encoding, Accept");
+    response
+}
+
+/// What is under this address will never change.
+pub(super) fn keep_forever(response: &mut Response<ApiBody>) {
+    set(response, header::CACHE_CONTROL, "public, immutable, max-age=31536000");
+}
+
+/// It is somewhere else.
+pub(super) fn moved(to: &str) -> Response<ApiBody> {
+    let mut response = text(301, "");
+    set(&mut response, header::LOCATION, to);
+    response
 }
 
 fn with_body(code: u16, media: &str, body: ApiBody) -> Response<ApiBody> {
@@ -71,7 +92,7 @@ pub(super) fn answer(
 ) -> Response<ApiBody> {
     match transform(answer, accept, clock, options) {
         Ok(response) => response,
-        Err(refusal) => status(&refusal),
+        Err(refusal) => status(&refusal, accept.encoding),
     }
 }
 
@@ -79,10 +100,15 @@ fn not_acceptable(message: String) -> Status {
     Status::plain(406, "NotAcceptable", message)
 }
 
-fn value(code: u16, format: Format, value: &Value) -> Response<ApiBody> {
-    match format {
-        Format::Json => json(code, value),
-        Format::Yaml => {
+fn value(code: u16, encoding: Encoding, value: &Value) -> Response<ApiBody> {
+    match encoding {
+        Encoding::Json => json(code, value),
+        // What has no such form is sent as JSON and says so.
+        Encoding::Protobuf => match protobuf::encode(value) {
+            Some(bytes) => raw(code, protobuf::MEDIA_TYPE, bytes),
+            None => json(code, value),
+        },
+        Encoding::Yaml => {
             let text = serde_saphyr::to_string(value).unwrap_or_default();
             raw(code, "application/yaml", text.into_bytes())
         }
@@ -104,13 +130,13 @@ fn transform(
                 }
                 _ => object,
             };
-            Ok(value(code, accept.format, &shown))
+            Ok(value(code, accept.encoding, &shown))
         }
         Answer::Stored { code, ty, object } => one(code, &ty, &object, accept, clock, options),
         Answer::List(list) => {
             let shown = match &accept.shape {
                 Shape::Object
-                    if accept.format == Format::Json
+                    if accept.encoding == Encoding::Json
                         && list.items.iter().all(|object| list.ty.shows_as_stored(object)) =>
                 {
                     return Ok(with_body(200, "application/json", ApiBody::list(list)));
@@ -152,11 +178,15 @@ fn transform(
                     )));
                 }
             };
-            Ok(value(200, accept.format, &shown))
+            Ok(value(200, accept.encoding, &shown))
         }
         Answer::Watch(watch) => {
             let render = render_for(&accept.shape, clock, options)?;
-            Ok(with_body(200, "application/json", ApiBody::stream(crate::watch::stream(watch, render))))
+            let (media, frames) = match accept.encoding {
+                Encoding::Protobuf => ("application/vnd.kubernetes.protobuf;stream=watch", Frames::Protobuf),
+                _ => ("application/json", Frames::Json),
+            };
+            Ok(with_body(200, media, ApiBody::stream(crate::watch::stream(watch, frames, render))))
         }
     }
 }
@@ -206,7 +236,7 @@ fn one(
     options: table::Options,
 ) -> Result<Response<ApiBody>, Status> {
     let shown = match &accept.shape {
-        Shape::Object if accept.format == Format::Json => {
+        Shape::Object if accept.encoding == Encoding::Json => {
             return Ok(raw(code, "application/json", ty.encode_single(object)));
         }
         Shape::Object => Value::Object(ty.decode(object)),
@@ -224,5 +254,5 @@ fn one(
             )));
         }
     };
-    Ok(value(code, accept.format, &shown))
+    Ok(value(code, accept.encoding, &shown))
 }

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, header};
 use http_body_util::{BodyExt, Limited};
 
-use super::{ApiBody, decode, dispatch::Incoming, respond, route::Query};
+use super::{ApiBody, decode, dispatch::Incoming, negotiate::Encoding, respond, route::Query};
 use crate::{authn::User, registry::Registry};
 
 /// The API server as a `tower::Service`, for any kind of request body. Clones share everything.
@@ -47,7 +47,7 @@ impl ApiService {
         let (parts, body) = request.into_parts();
         let body = match Limited::new(body, decode::MAX_BODY).collect().await {
             Ok(collected) => collected.to_bytes(),
-            Err(_) => return respond::status(&decode::too_large()),
+            Err(_) => return respond::status(&decode::too_large(), Encoding::Json),
         };
         let text = |name: header::HeaderName| parts.headers.get(name).and_then(|v| v.to_str().ok());
         let incoming = Incoming {

@@ -193,6 +193,11 @@ impl Descriptor {
         }
     }
 
+    /// The schema of a custom resource as its definition has it, to be published.
+    pub fn openapi(&self) -> Option<&Value> {
+        self.custom.as_ref().and_then(|custom| custom.resource().openapi()).map(std::convert::AsRef::as_ref)
+    }
+
     /// For refusals about the resource: `details.kind` is the plural.
     pub fn about<'a>(&'a self, name: &'a str) -> About<'a> {
         About { group: &self.group, kind: &self.plural, name }

@@ -118,6 +118,11 @@ impl Schemas {
         None
     }
 
+    /// The table itself, for whoever hashes it.
+    pub(crate) fn bytes(&self) -> &'static [u8] {
+        self.table.bytes()
+    }
+
     /// Every kind the table knows, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = Gvk> + '_ {
         (0..self.table.kind_count).map(|i| {
@@ -135,11 +140,11 @@ impl Schemas {
         })
     }
 
-    pub(super) fn name_of(&self, id: u16) -> &'static str {
+    pub(crate) fn name_of(&self, id: u16) -> &'static str {
         self.table.definition_name(usize::from(id))
     }
 
-    pub(super) fn definition_node(&'static self, id: u16) -> &'static Node {
+    pub(crate) fn definition_node(&'static self, id: u16) -> &'static Node {
         let id = usize::from(id);
         self.nodes[id].get_or_init(|| self.table.definition(id))
     }

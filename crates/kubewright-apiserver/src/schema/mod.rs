@@ -33,6 +33,7 @@ pub mod validate;
 
 pub use builtin::{Definition, Gvk, Schemas};
 pub use node::{
-    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef,
+    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef, Wire,
+    WireForm,
 };
 pub use structural::SchemaError;

@@ -72,6 +72,35 @@ pub struct Field {
     pub presence: Presence,
     /// How a strategic merge patch treats it.
     pub patch: PatchStrategy,
+    /// Its place in the protobuf message; built-in types only.
+    pub wire: Wire,
+}
+
+/// Where a field of a built-in type stands in its protobuf message, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// Field numbers from the outside in: the fields of an embedded struct are in a message of their own. Empty for
+    /// fields that protobuf does not have (`kind` and `apiVersion` of a whole object).
+    pub numbers: Box<[u16]>,
+    /// How values are written.
+    pub form: WireForm,
+}
+
+/// How the values of a field are written in protobuf. Of a list or a map it speaks of the elements, except that a
+/// wrapped list is wrapped whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WireForm {
+    /// As the type of the field says.
+    #[default]
+    Plain,
+    /// A list of strings in a message (`items = 1`).
+    Wrapped,
+    /// A schema or true or false.
+    SchemaOrBool,
+    /// A schema or a list of them.
+    SchemaOrArray,
+    /// A schema or a list of strings.
+    SchemaOrStrings,
 }
 
 /// What the Go type behind a field writes when the field is not set, which decides what a stored object and its

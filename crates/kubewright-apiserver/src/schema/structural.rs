@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use super::{
     Schemas,
     node::{
-        Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW, Rest, Scalar, TypeRef,
+        Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW, Rest, Scalar,
+        TypeRef, Wire,
     },
 };
 
@@ -86,6 +87,7 @@ fn make_resource(node: &mut Node) {
             required: false,
             presence: Presence::Optional,
             patch: PatchStrategy::default(),
+            wire: Wire::default(),
         };
         match object.fields.binary_search_by(|f| (*f.name).cmp(name)) {
             Ok(at) => object.fields[at] = field,
@@ -147,7 +149,14 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
         let node = within(path, name, |path| convert(child, open, path))?.into();
         let required = required.contains(&&**name);
         let (presence, patch) = (Presence::default(), PatchStrategy::default());
-        fields.push(Field { name: name.as_str().into(), node, required, presence, patch });
+        fields.push(Field {
+            name: name.as_str().into(),
+            node,
+            required,
+            presence,
+            patch,
+            wire: Wire::default(),
+        });
     }
     fields.sort_by(|a, b| a.name.cmp(&b.name));
     let rest = match schema.get("additionalProperties") {

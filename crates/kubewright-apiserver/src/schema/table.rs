@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use super::node::{Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar};
+use super::node::{
+    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, Wire, WireForm,
+};
 
 static TABLE: &[u8] = include_bytes!("builtin.bin");
 const HEAD: usize = 16;
@@ -39,6 +41,12 @@ impl Table {
         let kinds = definitions + definition_count * 8;
         let nodes = kinds + kind_count * 8;
         Self { strings: HEAD, text, definitions, kinds, nodes, definition_count, kind_count }
+    }
+
+    /// The whole table. It is static, but only an opened one is known to be there.
+    #[expect(clippy::unused_self, reason = "a handle to what is static")]
+    pub(super) fn bytes(&self) -> &'static [u8] {
+        TABLE
     }
 
     fn text(&self, id: usize) -> &'static str {
@@ -146,6 +154,7 @@ impl Reader<'_> {
             4 => Presence::OmitZero,
             _ => Presence::Optional,
         };
+        let wire = self.wire();
         let has = |flag| flags & flag != 0;
         let merge_key = has(MERGE_KEY).then(|| self.text().into());
         let default = has(DEFAULT).then(|| match self.byte() {
@@ -169,7 +178,20 @@ impl Reader<'_> {
             replace: has(REPLACE),
             merge_key,
         };
-        Field { name, node, required: has(REQUIRED), presence, patch }
+        Field { name, node, required: has(REQUIRED), presence, patch, wire }
+    }
+
+    fn wire(&mut self) -> Wire {
+        let byte = self.byte();
+        let form = match byte >> 4 {
+            2 => WireForm::Wrapped,
+            3 => WireForm::SchemaOrBool,
+            4 => WireForm::SchemaOrArray,
+            5 => WireForm::SchemaOrStrings,
+            _ => WireForm::Plain,
+        };
+        let numbers = (0..byte & 15).map(|_| u16::try_from(self.var()).unwrap_or_default()).collect();
+        Wire { numbers, form }
     }
 
     fn list(&mut self) -> List {

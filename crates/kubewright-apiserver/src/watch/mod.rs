@@ -1,7 +1,7 @@
 //! Streams of changes: `{"type":…,"object":…}` lines.
 //!
 //! An event's bytes are made of three shared parts, the type and kind, the stored object, and the end of the line;
-//! nothing is encoded per watcher unless it asked for another form (a Table, another version).
+//! nothing is encoded per watcher unless it asked for another form (a Table, another version, protobuf).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -24,8 +24,28 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// The last bookmark comes this long before the end.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frames {
+    /// One line each.
+    Json,
+    /// A message each, after its length.
+    Protobuf,
+}
+
+impl Frames {
+    fn event(self, kind: &str, object: &Value) -> Bytes {
+        let message = if self == Self::Protobuf { crate::protobuf::frame(kind, object) } else { None };
+        match message {
+            Some(message) => message.into(),
+            None => format!("{}\n", json!({"type": kind, "object": object})).into(),
+        }
+    }
+}
+
 struct Watch {
     answer: WatchAnswer,
+    frames: Frames,
     render: Option<Render>,
     /// Chunks to be sent before anything else is looked at.
     ready: VecDeque<Bytes>,
@@ -35,11 +55,12 @@ struct Watch {
 }
 
 /// The body of a watch.
-pub fn stream(mut answer: WatchAnswer, render: Option<Render>) -> BoxStream<'static, Bytes> {
+pub fn stream(mut answer: WatchAnswer, frames: Frames, render: Option<Render>) -> BoxStream<'static, Bytes> {
     let now = Instant::now();
     let ends = now + answer.timeout;
     let initial = std::mem::take(&mut answer.initial);
     let mut watch = Watch {
+        frames,
         render,
         ready: VecDeque::new(),
         ends,
@@ -71,7 +92,7 @@ impl Watch {
             }
             let events = match &mut self.answer.cursor {
                 Err(status) => {
-                    let line = error_line(status);
+                    let line = self.frames.event("ERROR", &status.to_value());
                     self.over = true;
                     self.ready.push_back(line);
                     continue;
@@ -99,7 +120,8 @@ impl Watch {
                 Some(Ok(Some(events))) => events.iter().for_each(|event| self.see(event)),
                 Some(Ok(None)) => self.over = true,
                 Some(Err(expired)) => {
-                    self.ready.push_back(error_line(&Status::expired(expired.to_string())));
+                    let status = Status::expired(expired.to_string());
+                    self.ready.push_back(self.frames.event("ERROR", &status.to_value()));
                     self.over = true;
                 }
                 None if Instant::now() >= self.ends => self.over = true,
@@ -136,14 +158,15 @@ impl Watch {
 
     fn show(&mut self, kind: &str, object: &Object) {
         let ty = &self.answer.ty;
-        if let Some(render) = &self.render {
-            let line = json!({"type": kind, "object": render(ty, object)}).to_string();
-            self.ready.push_back(format!("{line}\n").into());
-            return;
-        }
-        if !ty.shows_as_stored(object) {
-            let line = json!({"type": kind, "object": ty.decode(object)}).to_string();
-            self.ready.push_back(format!("{line}\n").into());
+        let shown = match &self.render {
+            Some(render) => Some(render(ty, object)),
+            None if !ty.shows_as_stored(object) || self.frames == Frames::Protobuf => {
+                Some(Value::Object(ty.decode(object)))
+            }
+            None => None,
+        };
+        if let Some(shown) = shown {
+            self.ready.push_back(self.frames.event(kind, &shown));
             return;
         }
         self.ready.push_back(format!("{{\"type\":\"{kind}\",\"object\":{}", ty.prefix()).into());
@@ -171,11 +194,6 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         object.insert("metadata".into(), metadata);
-        let line = json!({"type": "BOOKMARK", "object": object}).to_string();
-        self.ready.push_back(format!("{line}\n").into());
+        self.ready.push_back(self.frames.event("BOOKMARK", &Value::Object(object)));
     }
-}
-
-fn error_line(status: &Status) -> Bytes {
-    format!("{}\n", json!({"type": "ERROR", "object": status.to_value()})).into()
 }

@@ -1,0 +1,222 @@
+//! What can be done with a resource: methods, parameters, bodies and answers by name of definition.
+
+use super::schema::{META, name_of};
+use crate::{
+    registry::descriptor::{Descriptor, Subresource},
+    schema::{Gvk, Schemas},
+};
+
+/// One method of one path.
+#[derive(Debug)]
+pub(super) struct Operation {
+    /// `get`, `post`, …
+    pub method: &'static str,
+    /// `x-kubernetes-action`
+    pub action: &'static str,
+    /// `operationId`
+    pub id: String,
+    /// `x-kubernetes-group-version-kind`
+    pub gvk: Gvk,
+    /// Query parameters and their types.
+    pub query: Vec<(&'static str, &'static str)>,
+    /// What is sent.
+    pub body: Body,
+    /// The definition that is answered; empty for text.
+    pub answer: String,
+    /// Whether a stream may be answered.
+    pub streams: bool,
+    /// Whether answers may have the code 201.
+    pub creates: bool,
+    /// Whether the type has a protobuf form and strategic merges.
+    pub builtin: bool,
+}
+
+/// What a request sends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    None,
+    /// An object of a definition.
+    Object {
+        definition: String,
+        required: bool,
+    },
+    /// A patch in any of its forms.
+    Patch,
+}
+
+/// A path and what can be done there.
+#[derive(Debug)]
+pub(super) struct Path {
+    /// With `{namespace}` and `{name}`.
+    pub path: String,
+    /// Its methods.
+    pub operations: Vec<Operation>,
+}
+
+impl Path {
+    /// The names in braces.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
+        ["name", "namespace"].into_iter().filter(|name| self.path.contains(&format!("{{{name}}}")))
+    }
+}
+
+const WRITE: &[(&str, &str)] =
+    &[("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
+const LIST: &[(&str, &str)] = &[
+    ("allowWatchBookmarks", "boolean"),
+    ("continue", "string"),
+    ("fieldSelector", "string"),
+    ("labelSelector", "string"),
+    ("limit", "integer"),
+    ("resourceVersion", "string"),
+    ("resourceVersionMatch", "string"),
+    ("sendInitialEvents", "boolean"),
+    ("timeoutSeconds", "integer"),
+    ("watch", "boolean"),
+];
+const DELETE: &[(&str, &str)] = &[
+    ("dryRun", "string"),
+    ("gracePeriodSeconds", "integer"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+    ("orphanDependents", "boolean"),
+    ("propagationPolicy", "string"),
+];
+
+/// Everything that can be done with a resource.
+pub(super) fn of(ty: &Descriptor) -> Vec<Path> {
+    let root = match (&*ty.group, &*ty.version) {
+        ("", version) => format!("/api/{version}"),
+        (group, version) => format!("/apis/{group}/{version}"),
+    };
+    let within = if ty.namespaced() { "/namespaces/{namespace}" } else { "" };
+    let collection = format!("{root}{within}/{}", ty.plural);
+    let item = format!("{collection}/{{name}}");
+    let mut paths = Vec::new();
+    let mut push = |path: String, operations: Vec<Operation>| {
+        if !operations.is_empty() {
+            paths.push(Path { path, operations });
+        }
+    };
+    let verbs = |wanted: &[&'static str]| -> Vec<Operation> {
+        let has = |verb: &&&'static str| ty.has_verb(verb);
+        wanted.iter().filter(has).map(|verb| operation(ty, None, verb, ty.namespaced())).collect()
+    };
+    push(collection, verbs(&["list", "create", "deletecollection"]));
+    push(item.clone(), verbs(&["get", "update", "patch", "delete"]));
+    if ty.namespaced() && ty.has_verb("list") {
+        push(format!("{root}/{}", ty.plural), vec![operation(ty, None, "list", false)]);
+    }
+    for sub in &ty.subresources {
+        let has = |verb: &&&'static str| sub.verbs.iter().any(|known| known == **verb);
+        let wanted = ["get", "create", "update", "patch", "delete"];
+        let found = wanted.iter().filter(has).map(|verb| operation(ty, Some(sub), verb, ty.namespaced()));
+        push(format!("{item}/{}", sub.name), found.collect());
+    }
+    paths
+}
+
+fn operation(ty: &Descriptor, sub: Option<&Subresource>, verb: &'static str, namespaced: bool) -> Operation {
+    let own = Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref());
+    let builtin = Schemas::builtin().definition_of(&own).is_some();
+    let gvk = match sub {
+        // The subresources of a custom resource are filed under it, whatever they take.
+        Some(_) if !builtin => own.clone(),
+        Some(sub) if !sub.group.is_empty() => {
+            Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref())
+        }
+        Some(sub) => Gvk { kind: sub.kind.to_string(), ..own.clone() },
+        None => own.clone(),
+    };
+    let taken = match sub {
+        Some(sub) if !sub.group.is_empty() => {
+            Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref())
+        }
+        _ => gvk.clone(),
+    };
+    // Logs, and whatever is connected to, are streams of bytes.
+    let connects = sub.is_some_and(|s| matches!(&*s.name, "attach" | "exec" | "portforward" | "proxy"));
+    let is_text = connects || sub.is_some_and(|s| s.name == "log");
+    let definition = name_of(&taken);
+    let object = Body::Object { definition: definition.clone(), required: true };
+    let options = Body::Object { definition: format!("{META}.DeleteOptions"), required: false };
+    let status = format!("{META}.Status");
+    let list = name_of(&Gvk { kind: ty.list_kind.to_string(), ..own });
+    let mut query: Vec<(&str, &str)> = Vec::new();
+    let (method, action, word, body, answer) = match verb {
+        "list" => {
+            query.extend(LIST);
+            ("get", "list", "list", Body::None, list)
+        }
+        "create" => {
+            query.extend(WRITE);
+            ("post", "post", "create", object, definition)
+        }
+        "update" => {
+            query.extend(WRITE);
+            ("put", "put", "replace", object, definition)
+        }
+        "patch" => {
+            query.extend(WRITE);
+            query.push(("force", "boolean"));
+            ("patch", "patch", "patch", Body::Patch, definition)
+        }
+        "delete" => {
+            query.extend(DELETE);
+            let answer = if ty.delete_answers_object { definition } else { status };
+            ("delete", "delete", "delete", options, answer)
+        }
+        "deletecollection" => {
+            query.extend(
+                DELETE
+                    .iter()
+                    .chain(LIST)
+                    .filter(|(name, _)| !matches!(*name, "watch" | "allowWatchBookmarks")),
+            );
+            ("delete", "deletecollection", "delete", options, status)
+        }
+        _ => ("get", "get", "read", Body::None, definition),
+    };
+    query.sort_unstable();
+    let collection = if verb == "deletecollection" { "Collection" } else { "" };
+    let scope = if namespaced { "Namespaced" } else { "" };
+    let everywhere = if ty.namespaced() && !namespaced { "ForAllNamespaces" } else { "" };
+    let sub_name: String = sub.map(|s| title(&s.name)).unwrap_or_default();
+    let group = group_title(&ty.group);
+    let (word, verb_title) = if connects { ("connect", title(method)) } else { (word, String::new()) };
+    let id = format!(
+        "{word}{group}{}{verb_title}{collection}{scope}{}{sub_name}{everywhere}",
+        title(&ty.version),
+        ty.kind
+    );
+    Operation {
+        method,
+        action: if connects { "connect" } else { action },
+        id,
+        gvk,
+        query: if is_text { Vec::new() } else { query },
+        body: if connects { Body::None } else { body },
+        answer: if is_text { String::new() } else { answer },
+        streams: verb == "list",
+        creates: !is_text && matches!(verb, "create" | "update" | "patch"),
+        builtin,
+    }
+}
+
+fn title(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// `rbac.authorization.k8s.io` is `RbacAuthorization`, the core group is `Core`.
+fn group_title(group: &str) -> String {
+    match group {
+        "" => "Core".to_owned(),
+        group => group.trim_end_matches(".k8s.io").split(['.', '-']).map(title).collect(),
+    }
+}
+
+/// `apps_v1`, `core_v1`: the tag of a group version.
+pub(super) fn tag(ty: &Descriptor) -> String {
+    let group = if ty.group.is_empty() { "core" } else { ty.group.trim_end_matches(".k8s.io") };
+    format!("{}_{}", group.replace(['.', '-'], "").to_lowercase(), ty.version)
+}

@@ -1,0 +1,79 @@
+//! `OpenAPI` v2 ("Swagger"): one document for everything.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    info,
+    paths::{self, Body, Operation},
+    schema::{Definitions, Dialect, META, kind},
+    v3::{answer_types, patch_types},
+};
+use crate::{registry::Types, schema::Gvk};
+
+/// `/openapi/v2`
+pub fn document(types: &Types) -> Value {
+    let mut definitions = Definitions::new(Dialect::V2, None);
+    let mut paths = Map::new();
+    for ty in types.all() {
+        definitions.add_type(ty);
+        for sub in ty.subresources.iter().filter(|sub| !sub.group.is_empty()) {
+            definitions.add_kind(&Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref()));
+        }
+        for path in paths::of(ty) {
+            let mut item = Map::new();
+            let mut parameters: Vec<Value> =
+                path.parameters().map(|name| parameter(name, "path", "string")).collect();
+            parameters.push(parameter("pretty", "query", "string"));
+            item.insert("parameters".into(), Value::Array(parameters));
+            for operation in &path.operations {
+                item.insert(operation.method.into(), render(operation, &paths::tag(ty)));
+            }
+            paths.insert(path.path, Value::Object(item));
+        }
+    }
+    paths.sort_keys();
+    json!({"swagger": "2.0", "info": info(), "paths": paths, "definitions": definitions.finish()})
+}
+
+fn parameter(name: &str, place: &str, kind: &str) -> Value {
+    let mut parameter = json!({"name": name, "in": place, "type": kind, "uniqueItems": true});
+    if place == "path" {
+        parameter["required"] = true.into();
+    }
+    parameter
+}
+
+fn render(operation: &Operation, tag: &str) -> Value {
+    let mut parameters: Vec<Value> =
+        operation.query.iter().map(|(name, kind)| parameter(name, "query", kind)).collect();
+    let mut consumes = vec!["*/*"];
+    match &operation.body {
+        Body::None => {}
+        Body::Object { definition, required } => {
+            let mut body = json!({"name": "body", "in": "body", "schema": Dialect::V2.reference(definition)});
+            if *required {
+                body["required"] = true.into();
+            }
+            parameters.push(body);
+        }
+        Body::Patch => {
+            consumes = patch_types(operation.builtin);
+            let schema = Dialect::V2.reference(&format!("{META}.Patch"));
+            parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
+        }
+    }
+    let schema = match operation.answer.as_str() {
+        "" => json!({"type": "string"}),
+        name => Dialect::V2.reference(name),
+    };
+    let mut responses =
+        json!({"200": {"description": "OK", "schema": schema}, "401": {"description": "Unauthorized"}});
+    if operation.creates {
+        responses["201"] = json!({"description": "Created", "schema": schema});
+    }
+    json!({
+        "operationId": operation.id, "tags": [tag], "schemes": ["https"], "consumes": consumes,
+        "produces": answer_types(operation), "parameters": parameters, "responses": responses,
+        "x-kubernetes-action": operation.action, "x-kubernetes-group-version-kind": kind(&operation.gvk),
+    })
+}
