@@ -70,3 +70,48 @@ impl<const LABELS: usize> Series<bool, LABELS> {
         Ok(())
     }
 }
+
+/// How often what took how long. Buckets have upper limits; what is above all of them counts too.
+#[derive(Default)]
+pub(crate) struct Durations {
+    counts: Vec<u64>,
+    above: u64,
+    sum: f64,
+}
+
+impl Durations {
+    pub(crate) fn record(&mut self, bounds: &[f64], seconds: f64) {
+        self.counts.resize(bounds.len(), 0);
+        self.sum += seconds;
+        match bounds.iter().position(|bound| seconds <= *bound) {
+            Some(at) => self.counts[at] += 1,
+            None => self.above += 1,
+        }
+    }
+}
+
+impl<const LABELS: usize> Series<Durations, LABELS> {
+    pub(crate) fn encode_histogram(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        name: &str,
+        help: &str,
+        bounds: &[f64],
+    ) -> fmt::Result {
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for (labels, durations) in &*self.values.lock() {
+            let pairs = self.pairs(labels);
+            let mut buckets: Vec<(f64, u64)> =
+                bounds.iter().copied().zip(durations.counts.iter().copied()).collect();
+            buckets.push((f64::INFINITY, durations.above));
+            let count = buckets.iter().map(|(_, count)| count).sum();
+            metric.encode_family(&pairs)?.encode_histogram::<NoLabelSet>(
+                durations.sum,
+                count,
+                &buckets,
+                None,
+            )?;
+        }
+        Ok(())
+    }
+}
