@@ -14,13 +14,20 @@
 mod backoff;
 pub mod cache;
 pub mod client;
+mod clock;
+pub mod events;
 mod key;
+mod main_error;
+pub mod manager;
 pub mod queue;
 mod random;
 pub mod scheme;
+mod series;
 
 pub use backoff::Backoff;
+pub use clock::Clock;
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
+pub use main_error::{MainError, MainResult};
 pub use random::Random;

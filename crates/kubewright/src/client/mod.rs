@@ -55,7 +55,7 @@ pub use self::{
     rest::{BodyStream, PatchType, RestClient, RestRequest, WatchStream},
     rest_mapper::{MapperError, RestMapper},
     transport::{
-        BasicAuth, BearerToken, DebugLevel, Impersonation, Transport, TransportBuilder, TransportError,
-        UserAgent,
+        BasicAuth, BearerToken, DebugLevel, Impersonation, RestMetrics, Transport, TransportBuilder,
+        TransportError, UserAgent, Warning, Warnings,
     },
 };

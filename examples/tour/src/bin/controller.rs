@@ -1,7 +1,5 @@
 //! `Controller`, the reflector with its pop loop: prints every delta of the config maps of namespace `tmp`.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{Controller, DeltaFifo, Indexer, ListWatch},
     client::Clients,
@@ -11,7 +9,7 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> kubewright::MainResult {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await;
     Ok(())

@@ -21,8 +21,9 @@ impl fmt::Display for MyPod {
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    run(|line| println!("{line}")).await
+async fn main() -> kubewright::MainResult {
+    run(|line| println!("{line}")).await?;
+    Ok(())
 }
 
 /// Queues, closes the queue, and takes out what is left.

@@ -12,8 +12,9 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    run(Clients::try_default().await?, |line| println!("{line}")).await
+async fn main() -> kubewright::MainResult {
+    run(Clients::try_default().await?, |line| println!("{line}")).await?;
+    Ok(())
 }
 
 /// Lists once and ends.

@@ -7,8 +7,9 @@ use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    run(Clients::try_default().await?.client(), |line| println!("{line}")).await
+async fn main() -> kubewright::MainResult {
+    run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
+    Ok(())
 }
 
 /// Lists, then watches from the version of the list. Nobody watches again when the watch ends: that is the reflector.

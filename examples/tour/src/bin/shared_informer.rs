@@ -1,8 +1,6 @@
 //! `SharedInformer`, one watch and one cache for any number of handlers: one handler prints the namespace of every new
 //! config map in `tmp`, the other its name.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{Event, ListWatch, SharedInformer},
     client::Clients,
@@ -12,7 +10,7 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> kubewright::MainResult {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await;
     Ok(())

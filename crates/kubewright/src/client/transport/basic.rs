@@ -3,38 +3,39 @@
 //! kube-apiserver has not taken passwords since 1.19; authenticating proxies in front of it still do. A
 //! request that has an `Authorization` header already keeps it.
 
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
+use std::fmt;
 
 use base64::Engine as _;
 use http::{HeaderValue, Request, header::AUTHORIZATION};
 use kube::client::Body;
 use secrecy::{ExposeSecret, SecretString};
-use tower::{Layer, Service};
+use tower::BoxError;
+
+use super::tap::{Tap, TapLayer, put_if_absent};
 
 /// A user name and a password. Prints without the password.
 #[derive(Clone)]
 pub struct BasicAuth {
     user: String,
-    password: SecretString,
+    header: HeaderValue,
 }
 
 impl BasicAuth {
     /// Credentials from their two halves.
     pub fn new(user: impl Into<String>, password: impl Into<SecretString>) -> Self {
-        Self { user: user.into(), password: password.into() }
+        let user = user.into();
+        let header = header(&user, &password.into());
+        Self { user, header }
     }
+}
 
-    fn header(&self) -> HeaderValue {
-        let pair = format!("{}:{}", self.user, self.password.expose_secret());
-        let text = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
-        let mut value =
-            HeaderValue::try_from(text).expect("base64 has only characters that a header may have");
-        value.set_sensitive(true);
-        value
-    }
+fn header(user: &str, password: &SecretString) -> HeaderValue {
+    let pair = SecretString::from(format!("{user}:{}", password.expose_secret()));
+    let text = base64::engine::general_purpose::STANDARD.encode(pair.expose_secret());
+    let mut header = HeaderValue::try_from(format!("Basic {text}"))
+        .expect("base64 has only characters that a header may have");
+    header.set_sensitive(true);
+    header
 }
 
 impl fmt::Debug for BasicAuth {
@@ -43,46 +44,17 @@ impl fmt::Debug for BasicAuth {
     }
 }
 
+impl Tap for BasicAuth {
+    type Note = ();
+
+    fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
+        put_if_absent(request, AUTHORIZATION, &self.header);
+        Ok(())
+    }
+}
+
 /// Puts [`BasicAuth`] on every request that has no `Authorization`.
-#[derive(Debug, Clone)]
-pub struct BasicAuthLayer(BasicAuth);
-
-impl BasicAuthLayer {
-    /// A layer that sends these credentials.
-    pub fn new(credentials: BasicAuth) -> Self {
-        Self(credentials)
-    }
-}
-
-impl<S> Layer<S> for BasicAuthLayer {
-    type Service = BasicAuthService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        BasicAuthService { inner, header: self.0.header() }
-    }
-}
-
-/// The service of [`BasicAuthLayer`].
-#[derive(Debug, Clone)]
-pub struct BasicAuthService<S> {
-    inner: S,
-    header: HeaderValue,
-}
-
-impl<S: Service<Request<Body>>> Service<Request<Body>> for BasicAuthService<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| self.header.clone());
-        self.inner.call(request)
-    }
-}
+pub type BasicAuthLayer = TapLayer<BasicAuth>;
 
 #[cfg(test)]
 mod tests {
@@ -93,7 +65,7 @@ mod tests {
         let credentials = BasicAuth::new("alice", "hunter2");
         let text = format!(
             "{credentials:?} {:?} {:?}",
-            credentials.header(),
+            credentials.header,
             BasicAuthLayer::new(credentials.clone())
         );
         assert!(text.contains("alice"));
@@ -102,6 +74,6 @@ mod tests {
 
     #[test]
     fn the_header_is_what_rfc_7617_says() {
-        assert_eq!(BasicAuth::new("Aladdin", "open sesame").header(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert_eq!(BasicAuth::new("Aladdin", "open sesame").header, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
     }
 }

@@ -15,17 +15,17 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
-use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{HeaderValue, Request, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
-use tower::{BoxError, Layer, Service};
+use tower::BoxError;
+
+use super::tap::{Answer, Tap, TapLayer};
 
 /// How long a token that was read from a file is used before the file is read again.
 const RELOAD_AFTER: Duration = Duration::from_secs(50);
@@ -168,74 +168,35 @@ fn header(token: &str) -> Result<HeaderValue, TokenError> {
     Ok(value)
 }
 
-/// Puts a [`BearerToken`] on every request that has no `Authorization`.
-#[derive(Debug, Clone)]
-pub struct BearerLayer(BearerToken);
+impl Tap for BearerToken {
+    /// What was sent, unless the request brought its own.
+    type Note = Option<HeaderValue>;
 
-impl BearerLayer {
-    /// A layer that sends this token.
-    pub fn new(token: BearerToken) -> Self {
-        Self(token)
-    }
-}
-
-impl<S> Layer<S> for BearerLayer {
-    type Service = BearerService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        BearerService { inner, token: self.0.clone() }
-    }
-}
-
-/// The service of [`BearerLayer`].
-#[derive(Debug, Clone)]
-pub struct BearerService<S> {
-    inner: S,
-    token: BearerToken,
-}
-
-impl<S, B> Service<Request<Body>> for BearerService<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn request(&self, request: &mut Request<Body>) -> Result<Self::Note, BoxError> {
         if request.headers().contains_key(AUTHORIZATION) {
-            let answer = self.inner.call(request);
-            return Box::pin(async move { answer.await.map_err(Into::into) });
+            return Ok(None);
         }
-        let sent = match self.token.header() {
-            Ok(header) => header,
-            Err(error) => return Box::pin(async move { Err(error.into()) }),
-        };
-        request.headers_mut().insert(AUTHORIZATION, sent.clone());
-        let answer = self.inner.call(request);
-        let token = self.token.clone();
-        Box::pin(async move {
-            let response = answer.await.map_err(Into::into)?;
-            if response.status() == StatusCode::UNAUTHORIZED {
-                token.refused(&sent);
-            }
-            Ok(response)
-        })
+        let header = self.header()?;
+        request.headers_mut().insert(AUTHORIZATION, header.clone());
+        Ok(Some(header))
+    }
+
+    fn answer(&self, sent: Self::Note, answer: Answer<'_>) {
+        if let (Some(sent), Ok((StatusCode::UNAUTHORIZED, _))) = (sent, answer) {
+            self.refused(&sent);
+        }
     }
 }
+
+/// Puts a [`BearerToken`] on every request that has no `Authorization`.
+pub type BearerLayer = TapLayer<BearerToken>;
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use tower::ServiceExt as _;
+    use http::Response;
+    use tower::{Layer as _, ServiceExt as _};
 
     use super::*;
 

@@ -9,16 +9,14 @@
 //! already has; the client's impersonation. They never mix: a user from one and groups from another would be
 //! a person who does not exist and has rights that nobody granted.
 
-use std::{
-    collections::BTreeMap,
-    task::{Context, Poll},
-};
+use std::collections::BTreeMap;
 
-use futures::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Request, Response};
+use http::{HeaderName, HeaderValue, Request};
 use kube::{client::Body, config::AuthInfo};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Layer};
+
+use super::tap::{Tap, TapService};
 
 const PREFIX: &str = "impersonate-";
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
@@ -181,51 +179,29 @@ impl ImpersonationLayer {
 }
 
 impl<S> Layer<S> for ImpersonationLayer {
-    type Service = ImpersonationService<S>;
+    type Service = TapService<S, Self>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ImpersonationService { inner, headers: self.headers.clone() }
+        TapService::new(inner, self.clone())
     }
 }
 
-/// The service of [`ImpersonationLayer`].
-#[derive(Debug, Clone)]
-pub struct ImpersonationService<S> {
-    inner: S,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
+impl Tap for ImpersonationLayer {
+    type Note = ();
 
-impl<S, B> Service<Request<Body>> for ImpersonationService<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+    fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
         if let Some(who) = request.extensions().get::<Impersonation>().cloned() {
-            match who.headers() {
-                Ok(headers) => replace_headers(&mut request, headers),
-                Err(error) => return Box::pin(async move { Err(error.into()) }),
-            }
+            replace_headers(request, who.headers()?);
         } else if !request.headers().keys().any(|name| name.as_str().starts_with(PREFIX)) {
             request.headers_mut().extend(self.headers.iter().cloned());
         }
-        let answer = self.inner.call(request);
-        Box::pin(async move { answer.await.map_err(Into::into) })
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::Response;
     use tower::ServiceExt as _;
 
     use super::*;

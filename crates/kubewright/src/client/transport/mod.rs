@@ -2,11 +2,11 @@
 //!
 //! [`Transport`] is built from a [`kube::Config`] or over any [`tower::Service`] (an API server in the same
 //! process, a double in a test) and holds the [`kube::Client`] that every client of this module uses. The
-//! layers are client-go's five round trippers under their own names; each is a plain [`tower::Layer`] and can
-//! be used alone.
+//! layers are client-go's five round trippers under their own names, and what it counts and warns of; each is a
+//! plain [`tower::Layer`] and can be used alone. A [`Tap`] makes another in a few lines.
 //!
 //! ```text
-//!  request ─▶ impersonation ─▶ user agent ─▶ bearer or basic ─▶ debug ─▶ your layers
+//!  request ─▶ impersonation ─▶ user agent ─▶ bearer or basic ─▶ debug ─▶ warnings ─▶ metrics ─▶ your layers
 //!          ─▶ kube: exec plugin ─▶ extra headers ─▶ base URL ─▶ TLS and connections
 //! ```
 //!
@@ -36,10 +36,13 @@ mod basic;
 mod bearer;
 mod debug;
 mod impersonate;
+mod metrics;
 mod redact;
+mod tap;
 #[cfg(test)]
 mod tests;
 mod user_agent;
+mod warnings;
 
 use std::fmt;
 
@@ -57,11 +60,14 @@ use tower::{
 };
 
 pub use self::{
-    basic::{BasicAuth, BasicAuthLayer, BasicAuthService},
-    bearer::{BearerLayer, BearerService, BearerToken, TokenError},
+    basic::{BasicAuth, BasicAuthLayer},
+    bearer::{BearerLayer, BearerToken, TokenError},
     debug::{DebugLayer, DebugLevel, DebugService, Tee},
-    impersonate::{Impersonation, ImpersonationError, ImpersonationLayer, ImpersonationService},
-    user_agent::{UserAgent, UserAgentLayer, UserAgentService},
+    impersonate::{Impersonation, ImpersonationError, ImpersonationLayer},
+    metrics::{MetricsLayer, RestMetrics},
+    tap::{Answer, Tap, TapLayer, TapService},
+    user_agent::{UserAgent, UserAgentLayer},
+    warnings::{Warning, Warnings, WarningsLayer},
 };
 use crate::client::error;
 
@@ -187,6 +193,8 @@ pub struct TransportBuilder {
     user_agent: UserAgent,
     impersonation: Option<Impersonation>,
     debug: Option<DebugLevel>,
+    metrics: RestMetrics,
+    warnings: Warnings,
 }
 
 enum Base {
@@ -217,6 +225,8 @@ impl TransportBuilder {
             user_agent: UserAgent::default(),
             impersonation: None,
             debug: None,
+            metrics: RestMetrics::global().clone(),
+            warnings: Warnings::logged_once(),
         }
     }
 
@@ -247,6 +257,18 @@ impl TransportBuilder {
     /// Shows the traffic in the log.
     pub fn debug(mut self, level: impl Into<Option<DebugLevel>>) -> Self {
         self.debug = level.into();
+        self
+    }
+
+    /// Counts into this set instead of the one of the process.
+    pub fn metrics(mut self, metrics: &RestMetrics) -> Self {
+        self.metrics = metrics.clone();
+        self
+    }
+
+    /// What to do with the warnings that the server sends with its answers. The default logs each text once.
+    pub fn warnings(mut self, warnings: Warnings) -> Self {
+        self.warnings = warnings;
         self
     }
 
@@ -291,6 +313,8 @@ impl TransportBuilder {
         }
         let client = stack
             .with_layer(&Wraps(self.wraps))
+            .with_layer(&MetricsLayer::new(self.metrics.of(server.as_ref())))
+            .with_layer(&WarningsLayer::new(self.warnings))
             .with_layer(&DebugLayer::new(self.debug, server.clone()))
             .with_layer(&option_layer(self.bearer.map(BearerLayer::new)))
             .with_layer(&option_layer(self.basic.map(BasicAuthLayer::new)))

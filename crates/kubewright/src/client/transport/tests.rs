@@ -319,3 +319,39 @@ contexts: [{{ name: x, context: {{ cluster: x, user: x }} }}]
     assert!(has(&heads[2], "authorization: bearer mine"), "{}", heads[2]);
     assert_eq!(heads[2].matches("authorization").count(), 1, "{}", heads[2]);
 }
+
+#[tokio::test]
+async fn requests_are_counted_by_code_method_and_host_and_failures_as_errors() {
+    let metrics = RestMetrics::new();
+    let server = tower::service_fn(|request: Request<Body>| async move {
+        match request.uri().path() {
+            "/down" => Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),
+            "/none" => Ok(Response::builder().status(404).body(Body::empty()).unwrap()),
+            _ => Ok(Response::new(Body::empty())),
+        }
+    });
+    let clients = Clients::new(Transport::over(server, "default").metrics(&metrics).build().unwrap());
+    for path in ["/", "/", "/none", "/down"] {
+        // What becomes of the request is not the question here.
+        let _ = clients.rest().get().path(path).bytes().await;
+    }
+    let mut registry = prometheus_client::registry::Registry::default();
+    registry.register_collector(Box::new(metrics));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        r#"rest_client_requests_total{code="200",method="GET",host="in-process"} 2"#,
+        r#"rest_client_requests_total{code="404",method="GET",host="in-process"} 1"#,
+        r#"rest_client_requests_total{code="<error>",method="GET",host="in-process"} 1"#,
+        r#"rest_client_request_duration_seconds_count{verb="GET",host="in-process"} 4"#,
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn the_host_of_a_metric_is_the_host_alone() {
+    let server: Uri = "https://user:hunter22@10.0.0.1:6443/path?token=hunter22".parse().unwrap();
+    let meter = format!("{:?}", RestMetrics::new().of(Some(&server)));
+    assert!(meter.contains("10.0.0.1:6443") && !meter.contains(SECRET), "{meter}");
+}

@@ -6,14 +6,13 @@
 //!
 //! A request that has a `User-Agent` already keeps it.
 
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
+use std::fmt;
 
 use http::{HeaderValue, Request, header::USER_AGENT};
 use kube::client::Body;
-use tower::{Layer, Service};
+use tower::BoxError;
+
+use super::tap::{Tap, TapLayer, put_if_absent};
 
 /// The text sent as `User-Agent`.
 ///
@@ -96,46 +95,17 @@ fn go_arch(arch: &str) -> &str {
     }
 }
 
+impl Tap for UserAgent {
+    type Note = ();
+
+    fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
+        put_if_absent(request, USER_AGENT, &self.0);
+        Ok(())
+    }
+}
+
 /// Puts a [`UserAgent`] on every request that has none.
-#[derive(Debug, Clone)]
-pub struct UserAgentLayer(UserAgent);
-
-impl UserAgentLayer {
-    /// A layer that sends `agent`.
-    pub fn new(agent: UserAgent) -> Self {
-        Self(agent)
-    }
-}
-
-impl<S> Layer<S> for UserAgentLayer {
-    type Service = UserAgentService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        UserAgentService { inner, agent: self.0.0.clone() }
-    }
-}
-
-/// The service of [`UserAgentLayer`].
-#[derive(Debug, Clone)]
-pub struct UserAgentService<S> {
-    inner: S,
-    agent: HeaderValue,
-}
-
-impl<S: Service<Request<Body>>> Service<Request<Body>> for UserAgentService<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        request.headers_mut().entry(USER_AGENT).or_insert_with(|| self.agent.clone());
-        self.inner.call(request)
-    }
-}
+pub type UserAgentLayer = TapLayer<UserAgent>;
 
 #[cfg(test)]
 mod tests {

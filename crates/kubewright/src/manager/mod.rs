@@ -1,0 +1,4 @@
+//! What runs around the controllers: leader election, health, metrics.
+
+pub mod election;
+pub mod serve;
