@@ -1,61 +1,75 @@
-//! The time of day that a test or a replay can decide.
+//! What time it is, as a test or a replay decides.
 
-use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
-    jiff::{SignedDuration, Timestamp},
-};
+use std::{fmt, sync::Arc};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// What time it is. Clones tell the same time.
+/// A source of the time of day, for what is written into objects. Clones show the same time.
 ///
-/// Delays and time-outs run on `tokio::time`; this clock is for what is written into objects: conditions, leases, events.
+/// Nothing is ever *decided* by it: time-outs, leases and back-off count with [`tokio::time`], which no administrator
+/// sets back.
 ///
 /// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)] async fn main() {
-/// use std::time::Duration;
 /// use kubewright::Clock;
 ///
-/// let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().unwrap()); // for tests: follows tokio's time
-/// tokio::time::sleep(Duration::from_secs(60)).await;
-/// assert_eq!(clock.now().to_string(), "2030-01-01T00:01:00Z");
-/// # }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse()?);
+/// assert!(clock.now() < Clock::system().now());
+/// # Ok(()) }
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct Clock {
-    /// None is the system's clock.
-    virtual_time: Option<(Timestamp, Instant)>,
-}
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// The system's clock.
+    /// The machine's clock.
     pub fn system() -> Self {
-        Self::default()
+        Self::new(Timestamp::now)
     }
 
-    /// A clock that shows this time now and goes on with tokio's time, paused or not.
-    pub fn starting_at(time: Timestamp) -> Self {
-        Self { virtual_time: Some((time, Instant::now())) }
+    /// A clock that shows what a function says.
+    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
     }
 
-    /// The time.
+    /// A clock that shows `epoch` now and follows [`tokio::time`] from there: with paused time it moves only when the
+    /// test moves it. Must be called inside a tokio runtime.
+    pub fn starting_at(epoch: Timestamp) -> Self {
+        let started = Instant::now();
+        Self::new(move || {
+            let passed = SignedDuration::try_from(started.elapsed()).unwrap_or_default();
+            epoch.checked_add(passed).unwrap_or(epoch)
+        })
+    }
+
+    /// The present moment.
     pub fn now(&self) -> Timestamp {
-        match &self.virtual_time {
-            None => Timestamp::now(),
-            Some((start, since)) => {
-                let passed = SignedDuration::try_from(since.elapsed()).unwrap_or(SignedDuration::MAX);
-                start.checked_add(passed).unwrap_or(Timestamp::MAX)
-            }
-        }
+        (self.0)()
     }
+}
 
-    /// The time as objects have it, in seconds.
-    pub fn time(&self) -> Time {
-        let now = self.now();
-        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
     }
+}
 
-    /// The time as leases and events have it, in microseconds.
-    pub fn micro_time(&self) -> MicroTime {
-        MicroTime(self.now())
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.now()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_with_a_beginning_moves_with_the_paused_runtime() {
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:01:30Z");
     }
 }
