@@ -6,7 +6,7 @@
 //!  API server ──list/watch──▶ Reflector ──deltas──▶ DeltaFifo ──pop──▶ Indexer (the cache)
 //!      ▲                                                                   │ notify
 //!      │ writes                                                            ▼
-//!   your code ◀──item── WorkQueue ◀──key── event handler ◀──────────── SharedInformer
+//!   Reconciler ◀──key── Worker ◀── WorkQueue ◀──key── EventHandler ◀─ Predicate ◀─ SharedInformer
 //! ```
 //!
 //! One direction, no way back but through the API server.

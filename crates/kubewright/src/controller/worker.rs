@@ -25,6 +25,10 @@ use crate::{
     queue::{Item, Prioritised, PriorityQueue},
 };
 
+/// How long a worker keeps its thread when no reconcile of it ever waits. tokio counts polls, not time: without this, 128
+/// reconciles would pass before the informer could tell of a change.
+const TURN: Duration = Duration::from_micros(200);
+
 /// What all workers of a controller share.
 pub(super) struct Worker<K: Object, R> {
     pub(super) name: Arc<str>,
@@ -49,16 +53,21 @@ enum Broken {
 impl<K: Object, R: Reconciler<K>> Worker<K, R> {
     /// Works until the queue is shut down. What is left in it then is left.
     pub(super) async fn work(&self) {
+        let mut busy = Duration::ZERO;
         while let Some(item) = self.queue.get().await {
             if self.stopping.load(Ordering::Acquire) {
                 return;
             }
             let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
             let span = self.span(&item, id);
-            if span.is_disabled() {
-                self.process(item, id).await;
+            busy += if span.is_disabled() {
+                self.process(item, id).await
             } else {
-                self.process(item, id).instrument(span).await;
+                self.process(item, id).instrument(span).await
+            };
+            if busy >= TURN {
+                busy = Duration::ZERO;
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -71,10 +80,12 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             object = request.key().as_str(),
             id,
             trigger = format_args!("{} {}", request.source(), request.cause()),
+            retries = item.requeues(),
         )
     }
 
-    async fn process(&self, item: Item<Request, Prioritised>, id: u64) {
+    /// Says how long it took.
+    async fn process(&self, item: Item<Request, Prioritised>, id: u64) -> Duration {
         let started = Instant::now();
         let active = self.meter.begin();
         let result = self.reconcile(item.key().clone(), id).await;
@@ -85,7 +96,8 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             Ok(Action(Next::After(_))) => Outcome::RequeueAfter,
             Err(_) => Outcome::Error,
         };
-        self.meter.observe(outcome, started.elapsed());
+        let took = started.elapsed();
+        self.meter.observe(outcome, took);
         match result {
             Ok(Action(Next::Done)) => item.forget(),
             Ok(Action(Next::Requeue)) => item.requeue(),
@@ -96,6 +108,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             }
             Err(error) => item.retry(error),
         }
+        took
     }
 
     /// Runs the reconciler where neither a panic nor a time-out reaches the worker.

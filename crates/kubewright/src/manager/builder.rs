@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Cluster, Leadership, ManagerHandle, RunContext, Runnable, cluster::Caching, handle, lifecycle::Lifecycle,
+    Candidacy, Cluster, ManagerHandle, RunContext, Runnable, cluster::Caching, handle, lifecycle::Lifecycle,
 };
 use crate::{
     Clock, Error, Object,
@@ -30,7 +30,7 @@ pub struct ManagerBuilder {
     clusters: IndexMap<String, Cluster>,
     runnables: Vec<Box<dyn Runnable>>,
     recorder: Option<Arc<dyn EventSink>>,
-    leadership: Option<Box<dyn Leadership>>,
+    candidacy: Option<Box<dyn Candidacy>>,
     clock: Clock,
     grace: Duration,
     signals: bool,
@@ -56,7 +56,7 @@ impl Manager {
             clusters: IndexMap::new(),
             runnables: Vec::new(),
             recorder: None,
-            leadership: None,
+            candidacy: None,
             clock: Clock::system(),
             grace: Duration::from_secs(30),
             signals: true,
@@ -131,8 +131,8 @@ impl ManagerBuilder {
     }
 
     /// Who decides whether this replica runs the elected; by default it does.
-    pub fn leadership(mut self, leadership: impl Leadership) -> Self {
-        self.leadership = Some(Box::new(leadership));
+    pub fn candidacy(mut self, candidacy: impl Candidacy) -> Self {
+        self.candidacy = Some(Box::new(candidacy));
         self
     }
 
@@ -191,7 +191,7 @@ impl ManagerBuilder {
             manager: handle.clone(),
         };
         let lifecycle = Lifecycle::new(self.name, context, runnables, added)
-            .leadership(self.leadership)
+            .candidacy(self.candidacy)
             .grace(self.grace)
             .signals(self.signals);
         Ok(Manager { lifecycle, handle })

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Leadership, RunContext, Runnable, Stage, signals::Signals};
+use super::{Candidacy, RunContext, Runnable, Stage, signals::Signals};
 use crate::{Error, cache::panic_message};
 
 /// Why a manager ended other than by being asked to.
@@ -49,7 +49,7 @@ pub(super) struct Lifecycle {
     /// What is not started yet, by stage.
     waiting: Vec<Box<dyn Runnable>>,
     added: mpsc::UnboundedReceiver<Box<dyn Runnable>>,
-    leadership: Option<Box<dyn Leadership>>,
+    candidacy: Option<Box<dyn Candidacy>>,
     grace: Duration,
     signals: bool,
     stops: [CancellationToken; Stage::ALL.len()],
@@ -83,7 +83,7 @@ impl Lifecycle {
             context,
             waiting,
             added,
-            leadership: None,
+            candidacy: None,
             grace: Duration::from_secs(30),
             signals: true,
             stops: std::array::from_fn(|_| CancellationToken::new()),
@@ -92,8 +92,8 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn leadership(mut self, leadership: Option<Box<dyn Leadership>>) -> Self {
-        self.leadership = leadership;
+    pub(super) fn candidacy(mut self, candidacy: Option<Box<dyn Candidacy>>) -> Self {
+        self.candidacy = candidacy;
         self
     }
 
@@ -155,7 +155,7 @@ impl Lifecycle {
                 reached = Some(stage);
                 if stage == Stage::Elected {
                     *election =
-                        Some(Election::hold(self.leadership.take(), standing.clone(), failing.clone()));
+                        Some(Election::hold(self.candidacy.take(), standing.clone(), failing.clone()));
                 }
                 let starting: Vec<_> =
                     self.waiting.extract_if(.., |runnable| runnable.stage() == stage).collect();
@@ -289,13 +289,13 @@ struct Election {
 impl Election {
     /// Leads until asked to release. Without anybody to ask, at once.
     fn hold(
-        leadership: Option<Box<dyn Leadership>>,
+        candidacy: Option<Box<dyn Candidacy>>,
         standing: watch::Sender<Standing>,
         failing: mpsc::Sender<Error>,
     ) -> Self {
         let (release, mut released) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            let Some(leadership) = leadership else {
+            let Some(candidacy) = candidacy else {
                 standing.send_replace(Standing::Leader);
                 // An error says that the manager is gone, which is the same.
                 let _ = released.await;
@@ -304,7 +304,7 @@ impl Election {
             let led = tokio::select! {
                 biased;
                 _ = &mut released => return,
-                led = leadership.lead() => led,
+                led = candidacy.lead() => led,
             };
             let mut term = match led {
                 Ok(term) => term,

@@ -9,7 +9,7 @@
 //! - [`Runnable`]: whatever else should run: a server, a loop, a controller. [`Stage`] says when.
 //! - [`ManagerHandle`]: adds runnables while the manager runs, and stops it.
 //! - [`Cluster`]: caches and client of one cluster. A manager has its own and may hold others, to watch across them.
-//! - [`Leadership`]: who decides which replica runs the elected.
+//! - [`Candidacy`]: who decides which replica runs the elected.
 //!
 //! # What is promised
 //! - A runnable is started when all of the stage before it are [prepared](Runnable::prepare).
@@ -22,16 +22,16 @@
 //!   next start looks at everything again.
 
 mod builder;
+mod candidacy;
 mod cluster;
 mod handle;
-mod leadership;
 mod lifecycle;
 mod runnable;
 mod signals;
 
 pub use builder::{Manager, ManagerBuilder};
+pub use candidacy::{Candidacy, Tenure};
 pub use cluster::Cluster;
 pub use handle::{ManagerHandle, Stopped};
-pub use leadership::{Leadership, Term};
 pub use lifecycle::ManagerError;
 pub use runnable::{Prepare, RunContext, Runnable, Stage, function};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
-use kubewright::manager::{Leadership, RunContext, Runnable, Stage, Term, function};
+use kubewright::manager::{Candidacy, RunContext, Runnable, Stage, Tenure, function};
 use tokio::{sync::watch, time::Instant};
 
 use super::*;
@@ -118,16 +118,16 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
 /// Leadership that a test gives and takes.
 struct Scripted(watch::Receiver<bool>, Diary);
 
-impl Leadership for Scripted {
-    fn lead(mut self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn Term>>> {
+impl Candidacy for Scripted {
+    fn lead(mut self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn Tenure>>> {
         Box::pin(async move {
             self.0.wait_for(|leading| *leading).await?;
-            Ok(self as Box<dyn Term>)
+            Ok(self as Box<dyn Tenure>)
         })
     }
 }
 
-impl Term for Scripted {
+impl Tenure for Scripted {
     fn lost(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let _ = self.0.wait_for(|leading| !*leading).await;
@@ -147,7 +147,7 @@ async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
     let mut builder = Manager::builder("test")
         .client(FakeApi::new().client())
         .signals(false)
-        .leadership(Scripted(leading, diary.clone()));
+        .candidacy(Scripted(leading, diary.clone()));
     for runnable in stageful(&diary) {
         builder = builder.runnable(runnable);
     }
@@ -195,7 +195,7 @@ async fn a_lost_lease_drops_running_reconciles_at_once() {
     let manager = Manager::builder("test")
         .client(api.client())
         .signals(false)
-        .leadership(Scripted(leading, Diary::default()))
+        .candidacy(Scripted(leading, Diary::default()))
         .controller(controller)
         .build()
         .await
@@ -230,7 +230,7 @@ async fn a_warm_controller_has_its_cache_and_queue_filled_before_it_leads() {
         let manager = Manager::builder("test")
             .client(api.client())
             .signals(false)
-            .leadership(Scripted(leading, Diary::default()))
+            .candidacy(Scripted(leading, Diary::default()))
             .controller(controller)
             .build()
             .await
