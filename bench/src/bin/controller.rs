@@ -145,7 +145,9 @@ async fn overhead() -> Result<()> {
             go.notified().await;
             for _ in 0..ROUNDS {
                 for keys in keys.chunks(BUDGET) {
-                    keys.iter().for_each(|key| requests.add(key.clone()));
+                    for key in keys {
+                        requests.add(key.clone());
+                    }
                     tokio::task::yield_now().await;
                 }
             }
