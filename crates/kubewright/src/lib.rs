@@ -6,7 +6,7 @@
 //!  API server ──list/watch──▶ Reflector ──deltas──▶ DeltaFifo ──pop──▶ Indexer (the cache)
 //!      ▲                                                                   │ notify
 //!      │ writes                                                            ▼
-//!   your code ◀──item── WorkQueue ◀──key── event handler ◀──────────── SharedInformer
+//!   Reconciler ◀──key── Worker ◀── WorkQueue ◀──key── EventHandler ◀─ Predicate ◀─ SharedInformer
 //! ```
 //!
 //! One direction, no way back but through the API server.
@@ -15,10 +15,14 @@ mod backoff;
 pub mod cache;
 pub mod client;
 mod clock;
+pub mod controller;
+mod error;
 pub mod events;
 mod key;
 mod main_error;
 pub mod manager;
+mod object;
+pub mod prelude;
 pub mod queue;
 mod random;
 pub mod scheme;
@@ -26,8 +30,10 @@ mod series;
 
 pub use backoff::Backoff;
 pub use clock::Clock;
+pub use error::{Error, Result};
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
 pub use main_error::{MainError, MainResult};
+pub use object::Object;
 pub use random::Random;
