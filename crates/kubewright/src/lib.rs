@@ -14,12 +14,17 @@
 mod backoff;
 pub mod cache;
 pub mod client;
+mod clock;
+pub mod events;
 mod key;
+pub mod manager;
 pub mod queue;
 mod random;
 pub mod scheme;
+mod series;
 
 pub use backoff::Backoff;
+pub use clock::Clock;
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;

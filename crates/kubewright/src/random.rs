@@ -48,6 +48,19 @@ impl Random {
     pub fn unit(&self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
+
+    /// A random UUID (version 4): a name that nobody else has, not a secret.
+    pub fn uuid(&self) -> String {
+        let (high, low) = (self.next(), self.next());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | ((low >> 48) & 0x3fff),
+            low & 0xffff_ffff_ffff,
+        )
+    }
 }
 
 impl Default for Random {

@@ -200,6 +200,11 @@ pub(crate) fn summary(error: &kube::client::AuthError) -> String {
     }
 }
 
+/// An error as a log may have it: without what a credential plugin printed.
+pub(crate) fn plain_text(error: &kube::Error) -> String {
+    auth_error(error).map_or_else(|| error.to_string(), summary)
+}
+
 /// A refusal in one line: what the server said, and the code behind it.
 fn describe(status: &Status) -> String {
     let code = match StatusCode::from_u16(status.code) {

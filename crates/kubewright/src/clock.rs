@@ -1,0 +1,75 @@
+//! What time it is, as a test or a replay decides.
+
+use std::{fmt, sync::Arc};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// A source of the time of day, for what is written into objects. Clones show the same time.
+///
+/// Nothing is ever *decided* by it: time-outs, leases and back-off count with [`tokio::time`], which no administrator
+/// sets back.
+///
+/// ```
+/// use kubewright::Clock;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse()?);
+/// assert!(clock.now() < Clock::system().now());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self::new(Timestamp::now)
+    }
+
+    /// A clock that shows what a function says.
+    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// A clock that shows `epoch` now and follows [`tokio::time`] from there: with paused time it moves only when the
+    /// test moves it. Must be called inside a tokio runtime.
+    pub fn starting_at(epoch: Timestamp) -> Self {
+        let started = Instant::now();
+        Self::new(move || {
+            let passed = SignedDuration::try_from(started.elapsed()).unwrap_or_default();
+            epoch.checked_add(passed).unwrap_or(epoch)
+        })
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.now()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_with_a_beginning_moves_with_the_paused_runtime() {
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:01:30Z");
+    }
+}

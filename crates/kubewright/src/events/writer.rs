@@ -1,0 +1,151 @@
+//! The task that writes events, one after the other.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Event;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    correlator::{Correlated, Correlator},
+    metrics::{EventMetrics, Fate},
+    reference::Reference,
+};
+use crate::{
+    Random,
+    client::{Refusal as _, error::plain_text},
+};
+
+const TRIES: u32 = 12;
+const PAUSE: Duration = Duration::from_secs(10);
+/// A server that does not answer is as good as none.
+const REQUEST: Duration = Duration::from_secs(30);
+
+pub(super) struct Writer {
+    pub(super) client: Client,
+    pub(super) correlator: Correlator,
+    pub(super) random: Random,
+    pub(super) metrics: EventMetrics,
+    /// From then on there is no time for retries.
+    pub(super) stop: CancellationToken,
+}
+
+/// How one try ended.
+enum Try {
+    Written,
+    Refused(kube::Error),
+    Trouble { what: String, wait: Option<Duration> },
+}
+
+impl Writer {
+    pub(super) async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.stop.cancelled(), if !events.is_closed() => {
+                    events.close();
+                    continue;
+                }
+                event = events.recv() => event,
+            };
+            let Some(event) = event else { return };
+            let source = event.source.as_ref().and_then(|source| source.component.clone());
+            let fate = self.write(event).await;
+            self.metrics.count(&source.unwrap_or_default(), fate);
+        }
+    }
+
+    async fn write(&mut self, event: Event) -> Fate {
+        let Some(mut correlated) = self.correlator.correlate(event) else { return Fate::Filtered };
+        let object = Reference(correlated.event.involved_object.clone());
+        for tries in 1..=TRIES {
+            let (what, wait) = match self.attempt(&mut correlated).await {
+                Try::Written => return Fate::Written,
+                Try::Refused(error) => {
+                    let what = plain_text(&error);
+                    if is_terminating(&error) {
+                        tracing::debug!(%object, what, "no events in a namespace that is being deleted");
+                    } else {
+                        tracing::error!(%object, what, "the server refused an event");
+                    }
+                    return Fate::Refused;
+                }
+                Try::Trouble { what, wait } => (what, wait),
+            };
+            if self.stop.is_cancelled() || tries == TRIES {
+                tracing::error!(%object, what, tries, "an event could not be written");
+                return Fate::Abandoned;
+            }
+            tracing::warn!(%object, what, tries, "an event could not be written yet");
+            // The first wait differs, so that all who noticed the trouble do not come back at the same moment.
+            let pause = if tries == 1 { PAUSE.mul_f64(self.random.unit()) } else { PAUSE };
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {}
+                () = tokio::time::sleep(wait.unwrap_or(pause)) => {}
+            }
+        }
+        Fate::Abandoned
+    }
+
+    async fn attempt(&self, correlated: &mut Correlated) -> Try {
+        let event = &correlated.event;
+        let namespace = event.metadata.namespace.as_deref().unwrap_or("default");
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        if correlated.repeat {
+            let name = event.metadata.name.clone().unwrap_or_default();
+            let patch = json!({
+                "count": event.count,
+                "lastTimestamp": event.last_timestamp,
+                "message": event.message,
+            });
+            match limited(api.patch(&name, &PatchParams::default(), &Patch::Strategic(&patch))).await {
+                // It was forgotten: events live for an hour. Or it never came to be.
+                Err(Some(error)) if error.is_not_found() => correlated.repeat = false,
+                outcome => return judge(outcome),
+            }
+        }
+        match limited(api.create(&PostParams::default(), &correlated.event)).await {
+            // A try that we took for lost has written it.
+            Err(Some(error)) if error.is_already_exists() => Try::Written,
+            outcome => judge(outcome),
+        }
+    }
+}
+
+/// The outcome of a request; without an error if there was no outcome in time.
+async fn limited(request: impl Future<Output = kube::Result<Event>>) -> Result<Event, Option<kube::Error>> {
+    match tokio::time::timeout(REQUEST, request).await {
+        Ok(outcome) => outcome.map_err(Some),
+        Err(_) => Err(None),
+    }
+}
+
+fn judge(outcome: Result<Event, Option<kube::Error>>) -> Try {
+    let error = match outcome {
+        Ok(_) => return Try::Written,
+        Err(None) => return Try::Trouble { what: format!("no answer within {REQUEST:?}"), wait: None },
+        Err(Some(error)) => error,
+    };
+    let trouble = match error.status() {
+        Some(status) => matches!(status.code, 408 | 429 | 500..),
+        // What could not be built or read will be no better next time.
+        None => !matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_)),
+    };
+    if trouble {
+        Try::Trouble { what: plain_text(&error), wait: error.retry_after() }
+    } else {
+        Try::Refused(error)
+    }
+}
+
+/// The namespace is on its way out and takes nothing new.
+fn is_terminating(error: &kube::Error) -> bool {
+    let causes = error.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
+    causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+}

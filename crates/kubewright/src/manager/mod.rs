@@ -1,0 +1,3 @@
+//! What runs around the controllers: leader election, health, metrics.
+
+pub mod election;
