@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::core::v1::{Pod, PodCondition},
-    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::LabelSelector},
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{LabelSelector, OwnerReference},
+    },
 };
 use kube::core::{Selector, SelectorExt};
 use kubewright_apiserver::registry::quantity;
+
+/// The name under which the built-in controllers own fields.
+pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
 
 /// A pod's condition of some type.
 pub(crate) fn pod_condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
@@ -34,6 +40,11 @@ pub(crate) fn pod_node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
+/// The reference to an object's controller.
+pub(crate) fn controller_of(owners: Option<&Vec<OwnerReference>>) -> Option<&OwnerReference> {
+    owners?.iter().find(|owner| owner.controller == Some(true))
+}
+
 /// Whether a label selector matches; one that cannot be read matches nothing, and so does none at all.
 pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(Ok(selector)) = selector.map(|selector| Selector::try_from(selector.clone())) else {
@@ -41,6 +52,17 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap
     };
     let empty = BTreeMap::new();
     selector.matches(labels.unwrap_or(&empty))
+}
+
+/// Whether every label of a plain selector is there. An empty selector matches nothing here: a Service without one has
+/// no pods.
+pub(crate) fn selects_all(
+    selector: Option<&BTreeMap<String, String>>,
+    labels: Option<&BTreeMap<String, String>>,
+) -> bool {
+    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else { return false };
+    let Some(labels) = labels else { return false };
+    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 /// A quantity in thousandths; what cannot be read is none.

@@ -2,7 +2,15 @@
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
-use crate::objects::selects;
+use kube::api::Patch;
+use kubewright::{
+    ObjectKey,
+    cache::Lazy,
+    controller::{Action, Context, Controller, Watch},
+};
+use serde_json::json;
+
+use crate::{Parts, objects::selects};
 
 /// Whether a role's rules are the sum of others'.
 pub fn is_aggregate(role: &ClusterRole) -> bool {
@@ -28,6 +36,31 @@ pub fn plan<'a>(
         }
     }
     (role.rules.as_deref().unwrap_or_default() != rules).then_some(rules)
+}
+
+/// The controller that keeps aggregates up to date.
+pub fn controller(parts: &Parts) -> Controller {
+    let roles = parts.caches().of::<ClusterRole>();
+    let aggregates = move |_: &Lazy<ClusterRole>| -> Vec<ObjectKey> {
+        let aggregate = |role: &Lazy<ClusterRole>| role.load().is_ok_and(|role| is_aggregate(&role));
+        roles.list().into_iter().filter(aggregate).map(|role| role.key().clone()).collect()
+    };
+    Controller::of::<ClusterRole>()
+        .named("clusterrole-aggregation")
+        .watches(Watch::mapped(aggregates))
+        .reconcile(async |cx: Context<ClusterRole>| {
+            let Some(role) = cx.object()?.filter(|role| is_aggregate(role)) else {
+                return Ok(Action::done());
+            };
+            let handles = cx.list::<ClusterRole>().await?;
+            let roles = handles.iter().map(Lazy::load).collect::<Result<Vec<_>, _>>()?;
+            if let Some(rules) = plan(&role, roles.iter().map(AsRef::as_ref)) {
+                let patch =
+                    json!({"metadata": {"resourceVersion": role.metadata.resource_version}, "rules": rules});
+                cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await?;
+            }
+            Ok(Action::done())
+        })
 }
 
 #[cfg(test)]

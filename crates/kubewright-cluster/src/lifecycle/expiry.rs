@@ -7,6 +7,14 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kubewright::{
+    client::Refusal,
+    manager::{RunContext, Runnable, Stage, function},
+};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::Parts;
 
 /// How long an event stays after it was last written.
 pub const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
@@ -26,6 +34,54 @@ pub fn last_seen(event: &Event) -> Option<Timestamp> {
 /// Whether an event's time is over.
 pub fn is_over(event: &Event, now: Timestamp) -> bool {
     last_seen(event).is_some_and(|seen| seen + EVENT_TTL <= now)
+}
+
+/// The sweep, as a manager runs it.
+pub fn runnable(parts: &Parts) -> impl Runnable {
+    let client = parts.clients().client();
+    function("event-expiry", Stage::Elected, move |cx: RunContext| async move {
+        let mut ticks = tokio::time::interval_at(Instant::now() + PERIOD, PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = cx.stop().cancelled() => return Ok(()),
+                _ = ticks.tick() => {}
+            }
+            if let Err(error) = sweep(&client, cx.clock().now()).await {
+                tracing::warn!(%error, "old events cannot be deleted; trying again in a minute");
+            }
+        }
+    })
+}
+
+async fn sweep(client: &kube::Client, now: Timestamp) -> Result<(), kube::Error> {
+    let events = kube::Api::<Event>::all(client.clone());
+    let mut params = ListParams::default().limit(500);
+    loop {
+        let page = events.list(&params).await?;
+        for event in page.items.iter().filter(|event| is_over(event, now)) {
+            let meta = &event.metadata;
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let delete = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: meta.uid.clone(),
+                    resource_version: meta.resource_version.clone(),
+                }),
+                ..DeleteParams::default()
+            };
+            let name = meta.name.as_deref().unwrap_or_default();
+            // One that was written again meanwhile lives on.
+            match kube::Api::<Event>::namespaced(client.clone(), namespace).delete(name, &delete).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                _ => {}
+            }
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

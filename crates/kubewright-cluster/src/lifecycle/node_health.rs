@@ -12,11 +12,16 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
+use kubewright::{
+    Error, ObjectKey,
+    cache::{KindCache, Lazy},
+    controller::{Action, Context, Controller, Watch},
+};
+
+use crate::{Parts, objects::pod_node};
 
 /// How long a node may be silent.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(50);
-/// The time between two looks at all nodes.
-pub const PERIOD: std::time::Duration = std::time::Duration::from_secs(5);
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
@@ -146,6 +151,59 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let value = exists
         || toleration.value.as_deref().unwrap_or_default() == taint.value.as_deref().unwrap_or_default();
     key && effect && value
+}
+
+/// The namespace of the nodes' Leases.
+const LEASES: &str = "kube-node-lease";
+
+/// The controller that watches over nodes. For clusters whose nodes report.
+pub fn controller(parts: &Parts) -> Controller {
+    let pods = parts.caches().of::<Pod>();
+    let node_of = |pod: &Lazy<Pod>| -> Option<ObjectKey> {
+        pod.load().ok().and_then(|pod| pod_node(&pod).map(ObjectKey::cluster))
+    };
+    Controller::of::<Node>()
+        .named("node-lifecycle")
+        .watches(Watch::mapped(|lease: &Lazy<Lease>| {
+            (lease.namespace() == Some(LEASES)).then(|| ObjectKey::cluster(lease.name()))
+        }))
+        .watches(Watch::mapped(node_of))
+        .reconcile(move |cx: Context<Node>| {
+            let pods = pods.clone();
+            async move { watch_over(&cx, &pods).await }
+        })
+}
+
+async fn watch_over(cx: &Context<Node>, pods: &KindCache<Pod>) -> Result<Action, Error> {
+    let Some(node) = cx.object()? else { return Ok(Action::done()) };
+    let lease = cx.get::<Lease>(&ObjectKey::namespaced(LEASES, cx.key().name())).await?;
+    let now = cx.clock().now();
+    let mut node = (*node).clone();
+    if let Some(conditions) = silenced(&node, lease.as_deref(), now) {
+        node.status.get_or_insert_default().conditions = Some(conditions);
+        node = cx.own_kind().status().update(&node).await?;
+    }
+    if let Some(wanted) = taints(&node, now) {
+        node.spec.get_or_insert_default().taints = Some(wanted);
+        node = cx.own_kind().update(&node).await?;
+    }
+    let mut next = last_heard(&node, lease.as_deref()).map(|heard| heard + GRACE).filter(|at| *at > now);
+    let tainted = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    if tainted.iter().any(|taint| taint.effect == "NoExecute") {
+        for pod in pods.list() {
+            let pod = pod.load()?;
+            if pod_node(&pod) != Some(cx.key().name()) || pod.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            match evicted_at(&pod, &tainted, now) {
+                Some(at) if at <= now => cx.delete(&*pod).await?,
+                Some(at) => next = Some(next.map_or(at, |held| held.min(at))),
+                None => {}
+            }
+        }
+    }
+    let wait = next.and_then(|at| std::time::Duration::try_from(at.duration_since(now)).ok());
+    Ok(wait.map_or(Action::done(), Action::requeue_after))
 }
 
 #[cfg(test)]

@@ -1,6 +1,19 @@
 //! How long a kubelet may keep Secrets and `ConfigMap`s: an annotation that grows with the cluster.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
 use k8s_openapi::api::core::v1::Node;
+use kube::api::Patch;
+use kubewright::{
+    cache::Event,
+    controller::{Action, Context, Controller, Requests, Watch},
+};
+use serde_json::json;
+
+use crate::{Parts, writes::gone_is_fine};
 
 /// The annotation, in seconds.
 pub const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
@@ -27,6 +40,33 @@ pub fn plan(node: &Node, seconds: u32) -> Option<String> {
     let wanted = seconds.to_string();
     let held = node.metadata.annotations.as_ref().and_then(|map| map.get(ANNOTATION));
     (held != Some(&wanted)).then_some(wanted)
+}
+
+/// The controller that annotates nodes.
+pub fn controller(parts: &Parts) -> Controller {
+    let nodes = parts.caches().of::<Node>();
+    let present = Arc::new(AtomicU32::new(0));
+    let all = {
+        let nodes = nodes.clone();
+        // A change of the cluster's size may concern every node.
+        move |event: &Event<Node>, requests: &Requests| {
+            if matches!(event, Event::Added { is_in_initial_list: false, .. } | Event::Deleted { .. }) {
+                nodes.list().iter().for_each(|node| requests.add(node.key().clone()));
+            }
+        }
+    };
+    Controller::of::<Node>().named("ttl").watches(Watch::handled(all)).reconcile(move |cx: Context<Node>| {
+        let (nodes, present) = (nodes.clone(), Arc::clone(&present));
+        async move {
+            let wanted = seconds(nodes.list().len(), present.load(Ordering::Relaxed));
+            present.store(wanted, Ordering::Relaxed);
+            if let Some(value) = cx.object()?.and_then(|node| plan(&node, wanted)) {
+                let patch = json!({"metadata": {"annotations": {ANNOTATION: value}}});
+                gone_is_fine(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
+            }
+            Ok(Action::done())
+        }
+    })
 }
 
 #[cfg(test)]

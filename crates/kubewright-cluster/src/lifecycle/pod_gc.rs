@@ -1,14 +1,27 @@
 //! Pods that nobody else would clean up: a sweep every twenty seconds.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::{Pod, PodCondition},
+    api::core::v1::{Node, Pod, PodCondition},
     apimachinery::pkg::apis::meta::v1::Time,
 };
 
-use crate::objects::{pod_finished, pod_node};
+use kubewright::{
+    client::{CachedClient, ClientError, Refusal},
+    manager::{RunContext, Runnable, Stage, function},
+};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::{
+    Parts,
+    objects::{pod_finished, pod_node},
+};
 
 /// The time between two sweeps.
 pub const PERIOD: Duration = Duration::from_secs(20);
@@ -16,8 +29,6 @@ pub const PERIOD: Duration = Duration::from_secs(20);
 pub const FINISHED_LIMIT: usize = 12_500;
 /// How long a node has to be gone before its pods are.
 pub const QUARANTINE: Duration = Duration::from_secs(40);
-
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// A pod that goes, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,12 +78,6 @@ pub fn plan(pods: &[&Pod], nodes: &BTreeSet<String>, gone: &BTreeSet<String>, no
     sweep
 }
 
-/// Whether a node was declared out of service: its pods may be removed without its kubelet's word.
-pub fn out_of_service(node: &k8s_openapi::api::core::v1::Node) -> bool {
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    taints.is_some_and(|taints| taints.iter().any(|taint| taint.key == OUT_OF_SERVICE))
-}
-
 fn orphaned(pod: &Pod, now: Timestamp) -> PodCondition {
     PodCondition {
         type_: "DisruptionTarget".to_owned(),
@@ -99,6 +104,53 @@ fn removal(pod: &Pod, condition: Option<PodCondition>) -> Removal {
         failed
     });
     Removal { pod: pod.clone(), status }
+}
+
+/// The sweeps, as a manager runs them.
+pub fn runnable(parts: &Parts) -> impl Runnable {
+    let (pods, nodes) = (parts.caches().of::<Pod>(), parts.caches().of::<Node>());
+    function("pod-garbage-collector", Stage::Elected, move |cx: RunContext| async move {
+        // Since when each node has been missing.
+        let mut missing: BTreeMap<String, Instant> = BTreeMap::new();
+        let mut ticks = tokio::time::interval_at(Instant::now() + PERIOD, PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = cx.stop().cancelled() => return Ok(()),
+                _ = ticks.tick() => {}
+            }
+            if !pods.has_synced() || !nodes.has_synced() {
+                continue;
+            }
+            let loaded: Vec<Arc<Pod>> = pods.list().iter().filter_map(|pod| pod.load().ok()).collect();
+            let borrowed: Vec<&Pod> = loaded.iter().map(AsRef::as_ref).collect();
+            let present = nodes.list().iter().map(|node| node.name().to_owned()).collect();
+            let long = missing.iter().filter(|(_, since)| since.elapsed() >= QUARANTINE);
+            let gone = long.map(|(name, _)| name.clone()).collect();
+            let sweep = plan(&borrowed, &present, &gone, cx.clock().now());
+            missing.retain(|name, _| sweep.missing.contains(name));
+            for name in sweep.missing {
+                missing.entry(name).or_insert_with(Instant::now);
+            }
+            for removal in &sweep.remove {
+                if let Err(error) = remove(cx.client(), removal).await {
+                    tracing::warn!(%error, "a lost pod cannot be removed; trying again in the next sweep");
+                }
+            }
+        }
+    })
+}
+
+async fn remove(client: &CachedClient, removal: &Removal) -> Result<(), ClientError> {
+    if let Some(failed) = &removal.status {
+        match client.of::<Pod>().status().update(failed).await {
+            // Whoever changed it meanwhile may have done better; the next sweep sees.
+            Err(error) if error.is_conflict() || error.is_not_found() => return Ok(()),
+            answer => drop(answer?),
+        }
+    }
+    client.delete(&removal.pod).grace_seconds(0).await
 }
 
 #[cfg(test)]

@@ -1,8 +1,18 @@
 //! `kube-root-ca.crt`: the certificate authority of the API server, in every namespace.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kubewright::{
+    ObjectKey,
+    cache::Lazy,
+    controller::{Action, Context, Controller, Watch},
+};
+
+use crate::{Parts, writes::created};
 
 /// The name of the `ConfigMap`.
 pub const NAME: &str = "kube-root-ca.crt";
@@ -34,6 +44,32 @@ pub fn plan(namespace: &str, certificate: &str, existing: Option<&ConfigMap>) ->
     annotations.insert(DESCRIPTION.0.to_owned(), DESCRIPTION.1.to_owned());
     wanted.data = Some(data);
     Some(wanted)
+}
+
+/// The controller that keeps the map in every namespace.
+pub fn controller(parts: &Parts) -> Controller {
+    let certificate = Arc::clone(parts.certificate());
+    Controller::of::<Namespace>()
+        .named("root-ca-certificate-publisher")
+        .watches(Watch::mapped(|map: &Lazy<ConfigMap>| {
+            map.namespace().filter(|_| map.name() == NAME).map(ObjectKey::cluster)
+        }))
+        .reconcile(move |cx: Context<Namespace>| {
+            let certificate = Arc::clone(&certificate);
+            async move {
+                if cx.handle().is_none_or(Lazy::is_deleting) {
+                    return Ok(Action::done());
+                }
+                let name = cx.key().name();
+                let existing = cx.get::<ConfigMap>(&ObjectKey::namespaced(name, NAME)).await?;
+                match plan(name, &certificate, existing.as_deref()) {
+                    Some(wanted) if existing.is_some() => drop(cx.client().update(&wanted).await?),
+                    Some(wanted) => created(cx.client().create(&wanted).await)?,
+                    None => {}
+                }
+                Ok(Action::done())
+            }
+        })
 }
 
 #[cfg(test)]

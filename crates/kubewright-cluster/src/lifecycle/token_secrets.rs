@@ -3,12 +3,23 @@
 //! Somebody creates a Secret of the type with the account's name in an annotation; the controller puts in a token that
 //! does not run out, the certificate authority and the namespace. When the account goes, so does the Secret.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
     ByteString,
-    api::core::v1::{Secret, ServiceAccount},
+    api::{
+        authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
+        core::v1::{Secret, ServiceAccount},
+    },
 };
+use kube::api::PostParams;
+use kubewright::{
+    Error, ObjectKey,
+    cache::Lazy,
+    controller::{Action, Context, Controller, Watch},
+};
+
+use crate::Parts;
 
 /// The type of such Secrets.
 pub const TYPE: &str = "kubernetes.io/service-account-token";
@@ -72,6 +83,70 @@ pub fn with_token(mut secret: Secret, token: &str) -> Secret {
 
 fn put(data: &mut BTreeMap<String, ByteString>, key: &str, value: &[u8]) {
     data.insert(key.to_owned(), ByteString(value.to_vec()));
+}
+
+/// How long a token that does not run out lasts: the longest that can be asked for.
+const FOR_EVER: i64 = 1 << 32;
+
+/// The controller that fills such Secrets.
+pub fn controller(parts: &Parts) -> Controller {
+    let (secrets, certificate) = (parts.caches().of::<Secret>(), Arc::clone(parts.certificate()));
+    let of_account = move |account: &Lazy<ServiceAccount>| -> Vec<ObjectKey> {
+        let mine = |secret: &Lazy<Secret>| {
+            secret.load().is_ok_and(|secret| account_of(&secret) == Some(account.name()))
+        };
+        let all = secrets.in_namespace(account.namespace().unwrap_or_default());
+        all.into_iter().filter(mine).map(|secret| secret.key().clone()).collect()
+    };
+    Controller::of::<Secret>().named("serviceaccount-token").watches(Watch::mapped(of_account)).reconcile(
+        move |cx: Context<Secret>| {
+            let certificate = Arc::clone(&certificate);
+            async move {
+                let Some(secret) = cx.object()? else { return Ok(Action::done()) };
+                let Some(name) = account_of(&secret) else { return Ok(Action::done()) };
+                // The cache may not have seen an account that was made just before; a Secret must not go by mistake.
+                let account = match cx.get::<ServiceAccount>(&cx.neighbour(name)).await? {
+                    Some(account) => Some(account),
+                    None => cx.client().live().get::<ServiceAccount>(&cx.neighbour(name)).await?,
+                };
+                match plan(&secret, account.as_deref(), &certificate) {
+                    Step::Keep => {}
+                    Step::Delete => cx.delete(&*secret).await?,
+                    Step::Fill { secret, token: false } => drop(cx.client().update(&*secret).await?),
+                    Step::Fill { secret, token: true } => {
+                        let token = issue(&cx, &secret, name).await?;
+                        cx.client().update(&with_token(*secret, &token)).await?;
+                    }
+                }
+                Ok(Action::done())
+            }
+        },
+    )
+}
+
+/// A token for the account, good as long as the Secret exists.
+async fn issue(cx: &Context<Secret>, secret: &Secret, account: &str) -> Result<String, Error> {
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec {
+            bound_object_ref: Some(BoundObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Secret".to_owned()),
+                name: secret.metadata.name.clone(),
+                uid: secret.metadata.uid.clone(),
+            }),
+            expiration_seconds: Some(FOR_EVER),
+            ..TokenRequestSpec::default()
+        }),
+        ..TokenRequest::default()
+    };
+    let namespace = cx.key().namespace().unwrap_or_default();
+    let accounts = kube::Api::<ServiceAccount>::namespaced(cx.client().client().clone(), namespace);
+    let answer: TokenRequest =
+        accounts.create_subresource("token", account, &PostParams::default(), &request).await?;
+    let token = answer.status.and_then(|status| status.token);
+    token.ok_or_else(|| {
+        Error::message(format!("the server made no token for ServiceAccount {namespace}/{account}"))
+    })
 }
 
 #[cfg(test)]

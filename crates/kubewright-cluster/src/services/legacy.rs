@@ -57,6 +57,11 @@ pub fn plan(service: &Service, pods: &[&Pod], existing: Option<&Endpoints>) -> O
     Some(wanted)
 }
 
+/// Whether an object was written by this controller, and goes with its Service.
+pub fn is_ours(endpoints: &Endpoints) -> bool {
+    endpoints.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(MANAGED_BY))
+}
+
 fn labels(service: &Service) -> BTreeMap<String, String> {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.remove(HEADLESS);

@@ -7,6 +7,20 @@
 //! - [`protection`]: finalizers that keep what is in use, and the claim's `Unused` condition.
 
 pub mod binding;
+pub mod controllers;
 pub mod matching;
 pub mod protection;
 pub mod provisioner;
+
+use kubewright::manager::ManagerBuilder;
+
+use crate::Parts;
+
+/// Adds these controllers to a manager.
+pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
+    manager
+        .controller(controllers::claims(parts))
+        .controller(controllers::volumes(parts))
+        .controller(controllers::claim_protection())
+        .controller(controllers::volume_protection())
+}
