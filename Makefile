@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: test fmt lint unit doctest doc deny bench clean
+.PHONY: test test-real real fmt lint unit doctest doc deny bench clean
 
 test: fmt lint unit doctest doc
 
@@ -21,6 +21,14 @@ doctest:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
+# etcd, kube-apiserver, kube-controller-manager and kubectl from their published Go modules, once, into a cache folder
+# outside the repository. Tests that compare with the real ones use them where they are.
+real:
+	@tools/real/build.sh
+
+test-real: real
+	$(CARGO) test -p kubewright-envtest --locked -- --nocapture
+
 # Licences, duplicate versions and sources of every dependency (installs cargo-deny on first use).
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
@@ -30,7 +38,7 @@ deny:
 BENCH_OURS := $(or $(CARGO_TARGET_DIR),target)/release
 BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release/peer-kube-rs
 bench:
-	$(CARGO) build --release --locked -p kubewright-bench
+	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
 		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \

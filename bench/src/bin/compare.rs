@@ -14,9 +14,10 @@ use std::{
 use serde_json::{Value, json};
 
 /// What is compared, and which way is better.
-const METRICS: [Metric; 5] = [
+const METRICS: [Metric; 6] = [
     Metric { field: "per_s", unit: "operations/s", more_is_better: true },
     Metric { field: "cpu_us_each", unit: "µs CPU each", more_is_better: false },
+    Metric { field: "server_cpu_us_each", unit: "µs CPU of server each", more_is_better: false },
     Metric { field: "allocations_each", unit: "allocations each", more_is_better: false },
     Metric { field: "resident_bytes_each", unit: "bytes resident each", more_is_better: false },
     Metric { field: "heap_bytes_each", unit: "bytes of heap each", more_is_better: false },
@@ -90,6 +91,12 @@ fn rounds(options: &Options) -> Vec<Vec<(PathBuf, Vec<&'static str>)>> {
         with((ours("cache"), vec!["memory", "100000"]), vec![]),
         with((ours("indexer"), vec![]), vec![go("indexer")]),
         with((ours("queue"), vec![]), vec![go("queue")]),
+        with((ours("server"), vec!["start"]), vec![]),
+        with((ours("server"), vec!["create"]), vec![]),
+        with((ours("server"), vec!["create-tls"]), vec![]),
+        with((ours("server"), vec!["create-durable"]), vec![]),
+        with((ours("server"), vec!["list"]), vec![]),
+        with((ours("server"), vec!["fan-out"]), vec![]),
     ]
 }
 

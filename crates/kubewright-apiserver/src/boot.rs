@@ -25,11 +25,8 @@ pub(crate) fn fill(registry: &Registry) {
         );
     }
     let rbac = "rbac.authorization.k8s.io";
-    for role in bootstrap::cluster_roles() {
-        put(registry, (rbac, "v1", "clusterroles"), role);
-    }
-    for binding in bootstrap::cluster_role_bindings() {
-        put(registry, (rbac, "v1", "clusterrolebindings"), binding);
+    for (plural, object) in bootstrap::objects() {
+        put(registry, (rbac, "v1", plural), object);
     }
     for (name, value, description) in [
         (
@@ -52,6 +49,7 @@ pub(crate) fn fill(registry: &Registry) {
             }),
         );
     }
+    registry.allocator.restore(registry);
     let address = registry.allocator.reserve_first();
     put(
         registry,
@@ -71,6 +69,7 @@ pub(crate) fn fill(registry: &Registry) {
         }),
     );
     api_services(registry);
+    registry.restore_definitions();
 }
 
 /// Built-in groups are announced as local `APIService`s.
@@ -103,7 +102,8 @@ fn api_services(registry: &Registry) {
     }
 }
 
-fn put(registry: &Registry, (group, version, plural): (&str, &str, &str), object: Value) {
+/// Stores an object of the server's own, unless there is one of that name.
+pub(crate) fn put(registry: &Registry, (group, version, plural): (&str, &str, &str), object: Value) {
     let (Some(ty), Value::Object(mut object)) = (registry.resolve(group, version, plural), object) else {
         return;
     };

@@ -36,6 +36,7 @@ pub mod clock;
 pub mod crd;
 pub mod discovery;
 pub mod http;
+mod identity;
 pub mod patch;
 pub mod random;
 pub mod registry;
@@ -46,4 +47,5 @@ pub mod storage;
 pub mod table;
 pub mod watch;
 
+pub use identity::IdentityError;
 pub use server::{ApiServer, Builder, RunningServer, StartError};

@@ -29,6 +29,16 @@ impl Random {
         Self { state: Mutex::new(seed) }
     }
 
+    /// The same source further on, so that a server with a fixed seed does not repeat the uids of its earlier runs.
+    #[must_use]
+    pub fn after(self, revision: u64) -> Self {
+        if revision > 0 {
+            let seed = self.next() ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            return Self::from_seed(seed);
+        }
+        self
+    }
+
     /// The next 64 bits (`SplitMix64`).
     pub fn next(&self) -> u64 {
         let mut state = self.state.lock();

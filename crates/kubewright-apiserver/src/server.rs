@@ -1,22 +1,23 @@
 //! Starting and stopping a server.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    admission::Chain,
-    authn::{Authenticator, MASTERS, User, service_account, token_file::TokenFile},
-    authz::{Authorizer, Mode},
+    admission::{Chain, UnknownPlugin},
+    authn::{Authenticator, MASTERS, RequestAuthenticator, User, token_file::TokenFile},
+    authz::{Authorize, Authorizer, Mode},
     boot,
     clock::{Clock, SharedClock, SystemClock},
     http::{
         ApiService,
         tls::{self, Authority, Identity, TlsError},
     },
+    identity::{Certificates, ClusterIdentity, IdentityError},
     random::Random,
     registry::{Parts, Registry, schematic::Schematic, semantics::Semantics},
-    storage::{Retention, Storage},
+    storage::{DataDirError, NotStored, Retention, Storage},
 };
 
 /// Why a server did not start.
@@ -33,9 +34,18 @@ pub enum StartError {
     /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Tokens could not be signed.
+    /// An admission plugin does not exist.
     #[error(transparent)]
-    Key(#[from] service_account::KeyError),
+    Admission(#[from] UnknownPlugin),
+    /// The keys and certificates of the cluster could not be had.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The data directory cannot be written.
+    #[error(transparent)]
+    NotStored(#[from] NotStored),
 }
 
 /// What a server is started with.
@@ -48,7 +58,12 @@ pub struct Builder {
     random: Random,
     semantics: Arc<dyn Semantics>,
     admission: Chain,
+    enabled: Vec<String>,
+    disabled: Vec<String>,
+    authenticators: Vec<Arc<dyn RequestAuthenticator>>,
+    authorizers: Vec<Arc<dyn Authorize>>,
     retention: Retention,
+    data_dir: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -71,7 +86,12 @@ impl Default for Builder {
             random: Random::from_system(),
             semantics: Arc::new(Schematic),
             admission: Chain::standard(),
+            enabled: Vec::new(),
+            disabled: Vec::new(),
+            authenticators: Vec::new(),
+            authorizers: Vec::new(),
             retention: Retention::default(),
+            data_dir: None,
         }
     }
 }
@@ -133,6 +153,34 @@ impl Builder {
         self
     }
 
+    /// Switches on admission plugins that the server has but does not use unless told to.
+    #[must_use]
+    pub fn enable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.enabled.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Switches off admission plugins.
+    #[must_use]
+    pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.disabled.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds another way to tell who asks.
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl RequestAuthenticator) -> Self {
+        self.authenticators.push(Arc::new(authenticator));
+        self
+    }
+
+    /// Adds an authoriser that is asked before the modes.
+    #[must_use]
+    pub fn authorizer(mut self, authorizer: impl Authorize) -> Self {
+        self.authorizers.push(Arc::new(authorizer));
+        self
+    }
+
     /// How much history is kept for watchers.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
@@ -140,19 +188,52 @@ impl Builder {
         self
     }
 
-    /// A server without sockets.
+    /// Keeps the cluster in a directory: acknowledged writes, keys and certificates outlive the process, even one that is
+    /// killed. Without it everything lives in memory.
+    #[must_use]
+    pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(path.into());
+        self
+    }
+
+    /// The storage and the identity of the cluster. The storage first: it holds the lock of the directory.
+    fn open(&self) -> Result<(Storage, ClusterIdentity), StartError> {
+        Ok(match &self.data_dir {
+            None => (Storage::with_retention(self.retention), ClusterIdentity::fresh()?),
+            Some(path) => (Storage::open(path, self.retention)?, ClusterIdentity::kept_in(path)?),
+        })
+    }
+
+    /// A server without sockets. With a data directory it blocks while that is read.
     pub fn in_process(self) -> Result<ApiServer, StartError> {
+        let (storage, identity) = self.open()?;
+        self.assemble(storage, &identity)
+    }
+
+    fn assemble(self, storage: Storage, identity: &ClusterIdentity) -> Result<ApiServer, StartError> {
+        let mut admission = self.admission;
+        for name in &self.enabled {
+            admission = admission.enable(name)?;
+        }
+        for name in &self.disabled {
+            admission = admission.without(name)?;
+        }
         let registry = Registry::new(Parts {
-            storage: Arc::new(Storage::with_retention(self.retention)),
+            random: self.random.after(storage.revision()),
+            storage: Arc::new(storage),
             clock: self.clock,
-            random: self.random,
             semantics: self.semantics,
-            admission: self.admission,
-            authorizer: Authorizer::new(self.modes),
-            authenticator: Authenticator { tokens: self.tokens, refuse_anonymous: false },
-            tokens: service_account::Issuer::generate("https://kubernetes.default.svc")?,
+            admission,
+            authorizer: Authorizer::new(self.modes).asking(self.authorizers),
+            authenticator: Authenticator {
+                others: self.authenticators,
+                tokens: self.tokens,
+                refuse_anonymous: false,
+            },
+            tokens: identity.issuer()?,
         });
         boot::fill(&registry);
+        registry.storage.confirmed_blocking()?;
         Ok(ApiServer { service: ApiService::new(Arc::new(registry)), stop: CancellationToken::new() })
     }
 
@@ -164,12 +245,12 @@ impl Builder {
             .await
             .map_err(|source| StartError::Listen { address: bind, source })?;
         let address = listener.local_addr().map_err(|source| StartError::Listen { address: bind, source })?;
-        let authority = Authority::generate()?;
-        let admin = authority.client("kubernetes-admin", &[MASTERS])?;
         let mut ips = vec![address.ip(), std::net::IpAddr::from([127, 0, 0, 1])];
         ips.dedup();
-        let config = authority.server_config(authority.server(&ips)?, client_ca.as_deref())?;
-        let server = self.in_process()?;
+        let (storage, mut identity) = self.open()?;
+        let Certificates { authority, admin, server: certificate } = identity.certificates(&ips)?;
+        let config = authority.server_config(certificate, client_ca.as_deref())?;
+        let server = self.assemble(storage, &identity)?;
         let task = tokio::spawn(tls::serve(listener, config, server.service.clone(), server.stop.clone()));
         Ok(RunningServer { server, address, authority, admin, task })
     }

@@ -2,6 +2,8 @@
 //!
 //! Clients branch on `code`, `reason` and `details`, people read `message`; all four are built here and nowhere else.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::registry::validation::Errors;
@@ -12,7 +14,7 @@ pub struct Status {
     /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason; empty for errors that upstream does not classify.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The sentence for people.
     pub message: String,
     /// What the refusal is about.
@@ -49,12 +51,12 @@ impl About<'_> {
 
 impl Status {
     /// A refusal without details.
-    pub fn plain(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+    pub fn plain(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn about(code: u16, reason: &'static str, about: About<'_>, message: String) -> Self {
-        Self { code, reason, message, details: Some(about.details()) }
+        Self { code, reason: reason.into(), message, details: Some(about.details()) }
     }
 
     /// 400: the request itself is wrong.
@@ -86,13 +88,13 @@ impl Status {
     /// 404: the server has no such resource.
     pub fn no_such_resource() -> Self {
         let message = "the server could not find the requested resource".to_owned();
-        Self { code: 404, reason: "NotFound", message, details: Some(Map::new()) }
+        Self { code: 404, reason: "NotFound".into(), message, details: Some(Map::new()) }
     }
 
     /// 405: the resource has no such verb.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource".to_owned();
-        Self { code: 405, reason: "MethodNotAllowed", message, details: Some(Map::new()) }
+        Self { code: 405, reason: "MethodNotAllowed".into(), message, details: Some(Map::new()) }
     }
 
     /// 405 of a resource that exists but does not do this.
@@ -131,6 +133,12 @@ impl Status {
         Self::plain(500, "", message)
     }
 
+    /// 500 with the reason `InternalError`: something that the server relies on failed.
+    pub fn internal_error(why: impl std::fmt::Display) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        Self::plain(500, "InternalError", message).causes(vec![json!({"message": why.to_string()})])
+    }
+
     /// Adds `details.causes`.
     #[must_use]
     pub fn causes(mut self, causes: Vec<Value>) -> Self {
@@ -165,7 +173,7 @@ impl Status {
             map.insert("message".into(), self.message.as_str().into());
         }
         if !self.reason.is_empty() {
-            map.insert("reason".into(), self.reason.into());
+            map.insert("reason".into(), self.reason.as_ref().into());
         }
         if let Some(details) = &self.details {
             map.insert("details".into(), Value::Object(details.clone()));

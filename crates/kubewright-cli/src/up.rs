@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// How many simulated nodes to run.
     #[arg(long, default_value_t = 0)]
     nodes: u32,
-    /// Where to keep the cluster; without it, it lives in memory.
+    /// Where to keep the cluster, so that acknowledged writes survive even a kill; without it, it lives in memory.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
@@ -64,8 +64,6 @@ pub(crate) enum UpError {
     Signals(std::io::Error),
     #[error("the API server does not listen")]
     NotListening,
-    #[error("this build keeps the cluster in memory only; leave --data-dir out, or its writes would be lost")]
-    NotDurable,
 }
 
 fn read(path: &Path) -> Result<String, UpError> {
@@ -86,11 +84,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Runs until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: Args) -> Result<(), UpError> {
-    if args.data_dir.is_some() {
-        return Err(UpError::NotDurable);
-    }
-    if args.nodes > 0 {
-        note("this build has no simulated nodes: pods stay pending unless something sets their status");
+    if args.nodes > 0 && args.controllers == Controllers::None {
+        note("simulated nodes need the controllers: --nodes changes nothing without --controllers all");
     }
     let mut builder = ApiServer::builder().bind(args.bind).authorization(args.authorization_mode);
     if let Some(path) = &args.token_auth_file {
@@ -100,6 +95,9 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
     }
     if let Some(path) = &args.client_ca_file {
         builder = builder.client_ca(read(path)?);
+    }
+    if let Some(path) = args.data_dir {
+        builder = builder.data_dir(path);
     }
     let stop = signals().map_err(UpError::Signals)?;
     let controllers = match args.controllers {

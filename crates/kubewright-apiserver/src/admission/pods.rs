@@ -58,6 +58,13 @@ impl Plugin for Priority {
                 given.unwrap_or(0)
             )));
         }
+        let wished = asked.map(|s| text(s, "preemptionPolicy")).unwrap_or_default();
+        if !wished.is_empty() && wished != policy {
+            return Err(attributes.forbid(&format!(
+                "the string value of PreemptionPolicy ({wished}) must not be provided in pod spec; priority admission \
+                 controller computed {policy} from the given PriorityClass name"
+            )));
+        }
         let spec = object_mut(&mut attributes.object, "spec");
         if let Some(class) = class.as_ref().filter(|_| class_name.is_empty()) {
             spec.insert("priorityClassName".into(), name(class).into());
@@ -78,7 +85,8 @@ impl Plugin for DefaultTolerationSeconds {
     }
 
     fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
-        if attributes.operation != Operation::Create || !attributes.is("", "pods") {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        if !writes || !attributes.is("", "pods") {
             return Ok(());
         }
         let spec = object_mut(&mut attributes.object, "spec");

@@ -197,8 +197,12 @@ impl Updater<'_> {
         new: &Typed<'_>,
         api_version: &str,
     ) -> Result<Option<Comparison>, ApplyError> {
-        let (Some(old), Some(new)) = (self.convert(old, api_version)?, self.convert(new, api_version)?)
-        else {
+        let failed = |which: &str, error: ApplyError| {
+            ApplyError::Internal(format!("failed to convert {which} object: {error}"))
+        };
+        let old = self.convert(old, api_version).map_err(|error| failed("old", error))?;
+        let new = self.convert(new, api_version).map_err(|error| failed("new", error))?;
+        let (Some(old), Some(new)) = (old, new) else {
             return Ok(None);
         };
         Ok(Some(typed::compare(old.node(), &old.value, &new.value).map(|set| self.filter.apply(set))))
@@ -213,7 +217,10 @@ impl Updater<'_> {
         last: &Owned,
     ) -> Result<Typed<'static>, ApplyError> {
         let own = |typed: &Typed<'_>| typed.with_value(typed.value.clone().into_owned());
-        let Some(merged) = self.convert(merged, &last.api_version)? else { return Ok(own(merged)) };
+        let merged_then = self.convert(merged, &last.api_version).map_err(|error| {
+            ApplyError::Internal(format!("failed to convert merged object to last applied version: {error}"))
+        })?;
+        let Some(merged) = merged_then else { return Ok(own(merged)) };
         let named = |set: &FieldSet| set.with_named_fields(Some(merged.node()));
         let pruned = merged.without(&named(&last.set));
         let pruned = self.add_back_owned(&merged, pruned, managed, &last.api_version)?;
@@ -280,7 +287,12 @@ impl Updater<'_> {
                 api_version: Cow::Borrowed(&object.api_version),
             }));
         }
-        Ok(self.converter.convert(&object.value, api_version)?.map(|(value, schema)| Typed {
+        let Some((value, schema)) = self.converter.convert(&object.value, api_version)? else {
+            return Ok(None);
+        };
+        typed::validate(&schema, &value, false)
+            .map_err(|problem| ApplyError::Internal(problem.to_string()))?;
+        Ok(Some(Typed {
             value: Cow::Owned(value),
             schema: Cow::Owned(schema),
             api_version: Cow::Owned(api_version.to_owned()),

@@ -15,8 +15,12 @@ use crate::registry::Registry;
 
 /// Why there is no key to sign with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the key for ServiceAccount tokens could not be made: the machine's random source failed")]
+#[error(
+    "there is no key for ServiceAccount tokens: the random source failed, or the key that was kept is none"
+)]
 pub struct KeyError;
+
+const ALGORITHM: &signature::EcdsaSigningAlgorithm = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
 
 /// The signer of tokens.
 pub struct Issuer {
@@ -35,10 +39,20 @@ impl std::fmt::Debug for Issuer {
 impl Issuer {
     /// An issuer with a fresh key.
     pub fn generate(name: &str) -> Result<Self, KeyError> {
+        Self::from_pkcs8(name, &Self::generate_pkcs8()?)
+    }
+
+    /// A fresh key, to be kept and shown to nobody.
+    pub fn generate_pkcs8() -> Result<Vec<u8>, KeyError> {
+        EcdsaKeyPair::generate_pkcs8(ALGORITHM, &SystemRandom::new())
+            .map(|document| document.as_ref().to_vec())
+            .map_err(|_| KeyError)
+    }
+
+    /// An issuer with the key of an earlier run.
+    pub fn from_pkcs8(name: &str, key: &[u8]) -> Result<Self, KeyError> {
         let random = SystemRandom::new();
-        let algorithm = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|_| KeyError)?;
-        let key = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| KeyError)?;
+        let key = EcdsaKeyPair::from_pkcs8(ALGORITHM, key, &random).map_err(|_| KeyError)?;
         Ok(Self { key, random, name: name.to_owned() })
     }
 

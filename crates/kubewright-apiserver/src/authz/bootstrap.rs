@@ -1,232 +1,73 @@
 //! The roles and bindings that a cluster starts with.
 //!
-//! One line per rule: verbs, groups, resources (or `paths` for non-resource URLs), separated by blanks; `-` is the core
-//! group. On a stock cluster a controller aggregates `admin`, `edit` and `view`; here they are written out, so that
-//! they work without it.
+//! They are data, in `bootstrap.txt`. A role is a line with its name (`part-of=` says into which roles it is summed up,
+//! `sum-of=` that it is such a sum) and one line per rule: verbs, groups, resources, and names if it is about some only;
+//! `-` is the core group, `R` and `W` are the verbs that read and write, and `paths` stands in front of URLs that are no
+//! resources. A binding is one line: its name, the role, the subjects.
+//!
+//! On a stock cluster a controller sums up `admin`, `edit` and `view`; here they are written out, so that they work
+//! without it.
 
 use serde_json::{Value, json};
 
+const DATA: &str = include_str!("bootstrap.txt");
+const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
 const R: &str = "get,list,watch";
 const W: &str = "create,delete,deletecollection,patch,update";
 
-/// Name, aggregation target (for `system:aggregate-to-…`), rules.
-const CLUSTER_ROLES: &[(&str, &str, &[&str])] = &[
-    ("cluster-admin", "", &["* * *", "* paths *"]),
-    (
-        "system:discovery",
-        "",
-        &[
-            "get paths /api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/",
-        ],
-    ),
-    ("system:public-info-viewer", "", &["get paths /healthz,/livez,/readyz,/version,/version/"]),
-    (
-        "system:basic-user",
-        "",
-        &[
-            "create authorization.k8s.io selfsubjectaccessreviews,selfsubjectrulesreviews",
-            "create authentication.k8s.io selfsubjectreviews",
-        ],
-    ),
-    (
-        "system:monitoring",
-        "",
-        &["get paths /metrics,/metrics/slis,/livez,/readyz,/healthz,/livez/*,/readyz/*,/healthz/*"],
-    ),
-    (
-        "system:auth-delegator",
-        "",
-        &["create authentication.k8s.io tokenreviews", "create authorization.k8s.io subjectaccessreviews"],
-    ),
-    (
-        "system:service-account-issuer-discovery",
-        "",
-        &[
-            "get paths /.well-known/openid-configuration,/.well-known/openid-configuration/,/openid/v1/jwks,/openid/v1/jwks/",
-        ],
-    ),
-    ("system:kube-aggregator", "", &["get,list,watch - endpoints,services"]),
-    (
-        "system:kubelet-api-admin",
-        "",
-        &["get,list,watch - nodes", "proxy - nodes", "* - nodes/log,nodes/metrics,nodes/proxy,nodes/stats"],
-    ),
-    (
-        "system:node-bootstrapper",
-        "",
-        &["create,get,list,watch certificates.k8s.io certificatesigningrequests"],
-    ),
-    (
-        "system:node-problem-detector",
-        "",
-        &["get - nodes", "patch - nodes/status", "create,patch,update -,events.k8s.io events"],
-    ),
-    (
-        "system:node-proxier",
-        "",
-        &[
-            "list,watch - services,endpoints",
-            "get,list,watch - nodes",
-            "create,patch,update -,events.k8s.io events",
-            "list,watch discovery.k8s.io endpointslices",
-        ],
-    ),
-    (
-        "system:node",
-        "",
-        &[
-            "create authentication.k8s.io tokenreviews",
-            "create authorization.k8s.io localsubjectaccessreviews,subjectaccessreviews",
-            "get,list,watch - services",
-            "create,get,list,watch - nodes",
-            "patch,update - nodes/status",
-            "patch,update - nodes",
-            "get,list,watch - pods",
-            "create,delete - pods",
-            "patch,update - pods/status",
-            "create - pods/eviction",
-            "get,list,watch - configmaps,secrets",
-            "get - persistentvolumeclaims,persistentvolumes",
-            "get - endpoints",
-            "create,get,list,watch certificates.k8s.io certificatesigningrequests",
-            "create,delete,get,patch,update coordination.k8s.io leases",
-            "get storage.k8s.io volumeattachments",
-            "create - serviceaccounts/token",
-            "get,patch,update - persistentvolumeclaims/status",
-            "get,list,watch storage.k8s.io csidrivers",
-            "create,delete,get,patch,update storage.k8s.io csinodes",
-            "get,list,watch node.k8s.io runtimeclasses",
-            "create,patch,update -,events.k8s.io events",
-        ],
-    ),
-    (
-        "system:kube-scheduler",
-        "",
-        &[
-            "create,patch,update -,events.k8s.io events",
-            "create coordination.k8s.io leases",
-            "get,list,update,watch coordination.k8s.io leases",
-            "get,list,watch - nodes",
-            "delete,get,list,watch - pods",
-            "create - bindings,pods/binding",
-            "patch,update - pods/status",
-            "get,list,watch - replicationcontrollers,services",
-            "get,list,watch apps replicasets,statefulsets",
-            "get,list,watch policy poddisruptionbudgets",
-            "get,list,watch,update - persistentvolumeclaims,persistentvolumes",
-            "create authentication.k8s.io tokenreviews",
-            "create authorization.k8s.io subjectaccessreviews",
-            "get,list,watch storage.k8s.io csinodes,csidrivers,csistoragecapacities",
-            "get,list,watch - namespaces",
-        ],
-    ),
-    (
-        "system:kube-controller-manager",
-        "",
-        &[
-            "create,patch,update -,events.k8s.io events",
-            "create coordination.k8s.io leases",
-            "get,update coordination.k8s.io leases",
-            "create - secrets,serviceaccounts",
-            "delete - secrets",
-            "get - configmaps,namespaces,secrets,serviceaccounts",
-            "update - secrets,serviceaccounts",
-            "create authentication.k8s.io tokenreviews",
-            "create authorization.k8s.io subjectaccessreviews",
-            "list,watch * *",
-            "create - serviceaccounts/token",
-        ],
-    ),
-    ("system:kube-dns", "", &["list,watch - endpoints,services"]),
-    (
-        "system:persistent-volume-provisioner",
-        "",
-        &[
-            "create,delete,get,list,watch - persistentvolumes",
-            "get,list,update,watch - persistentvolumeclaims",
-            "get,list,watch storage.k8s.io storageclasses",
-            "watch - events",
-            "create,patch,update -,events.k8s.io events",
-        ],
-    ),
-    (
-        "system:volume-scheduler",
-        "",
-        &[
-            "get,list,patch,update,watch - persistentvolumes",
-            "get,list,watch storage.k8s.io storageclasses",
-            "get,list,patch,update,watch - persistentvolumeclaims",
-        ],
-    ),
-    ("system:aggregate-to-view", "view", VIEW),
-    ("system:aggregate-to-edit", "edit", EDIT),
-    ("system:aggregate-to-admin", "admin", ADMIN),
-];
+/// A role as the data has it.
+struct Role<'d> {
+    namespace: Option<&'d str>,
+    name: &'d str,
+    part_of: Vec<&'d str>,
+    sum_of: Option<&'d str>,
+    rules: Vec<&'d str>,
+}
 
-const VIEW: &[&str] = &[
-    "R - configmaps,endpoints,persistentvolumeclaims,persistentvolumeclaims/status,pods,replicationcontrollers,replicationcontrollers/scale,serviceaccounts,services,services/status",
-    "R - bindings,events,limitranges,namespaces/status,pods/log,pods/status,replicationcontrollers/status,resourcequotas,resourcequotas/status",
-    "R - namespaces",
-    "R discovery.k8s.io endpointslices",
-    "R apps controllerrevisions,daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,replicasets,replicasets/scale,replicasets/status,statefulsets,statefulsets/scale,statefulsets/status",
-    "R autoscaling horizontalpodautoscalers,horizontalpodautoscalers/status",
-    "R batch cronjobs,cronjobs/status,jobs,jobs/status",
-    "R policy poddisruptionbudgets,poddisruptionbudgets/status",
-    "R networking.k8s.io ingresses,ingresses/status,networkpolicies",
-];
+impl<'d> Role<'d> {
+    /// The rules, those that are summed up included, each once.
+    fn all_rules(&self, roles: &[Self]) -> Vec<&'d str> {
+        let mut out = self.rules.clone();
+        let parts = roles.iter().filter(|role| self.sum_of.is_some_and(|sum| role.part_of.contains(&sum)));
+        for rule in parts.flat_map(|role| role.all_rules(roles)) {
+            if !out.contains(&rule) {
+                out.push(rule);
+            }
+        }
+        out
+    }
 
-const EDIT: &[&str] = &[
-    "R - pods/attach,pods/exec,pods/portforward,pods/proxy,secrets,services/proxy",
-    "impersonate - serviceaccounts",
-    "W - pods,pods/attach,pods/exec,pods/portforward,pods/proxy",
-    "create - pods/eviction",
-    "W - configmaps,persistentvolumeclaims,replicationcontrollers,replicationcontrollers/scale,secrets,serviceaccounts,services,services/proxy",
-    "create,delete,deletecollection,patch,update - events",
-    "create - serviceaccounts/token",
-    "W apps daemonsets,deployments,deployments/rollback,deployments/scale,replicasets,replicasets/scale,statefulsets,statefulsets/scale",
-    "W autoscaling horizontalpodautoscalers",
-    "W batch cronjobs,jobs",
-    "W policy poddisruptionbudgets",
-    "W networking.k8s.io ingresses,networkpolicies",
-    "create,delete,deletecollection,get,list,patch,update,watch coordination.k8s.io leases",
-];
+    fn object(&self, roles: &[Self]) -> Value {
+        let mut metadata = metadata(self.namespace, self.name);
+        for target in &self.part_of {
+            metadata["labels"][format!("{AGGREGATE}{target}")] = "true".into();
+        }
+        let rules: Vec<Value> = self.all_rules(roles).into_iter().map(rule).collect();
+        let mut object = json!({"metadata": metadata, "rules": rules});
+        if let Some(sum) = self.sum_of {
+            let labels = json!({format!("{AGGREGATE}{sum}"): "true"});
+            object["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": labels}]});
+        }
+        object
+    }
+}
 
-const ADMIN: &[&str] = &[
-    "create authorization.k8s.io localsubjectaccessreviews",
-    "create,delete,deletecollection,get,list,patch,update,watch rbac.authorization.k8s.io rolebindings,roles",
-];
-
-/// Kind and name.
-type Subject = (&'static str, &'static str);
-
-/// Name of binding, cluster role, subjects.
-const CLUSTER_BINDINGS: &[(&str, &str, &[Subject])] = &[
-    ("cluster-admin", "cluster-admin", &[("Group", "system:masters")]),
-    ("system:monitoring", "system:monitoring", &[("Group", "system:monitoring")]),
-    ("system:discovery", "system:discovery", &[("Group", "system:authenticated")]),
-    ("system:basic-user", "system:basic-user", &[("Group", "system:authenticated")]),
-    (
-        "system:public-info-viewer",
-        "system:public-info-viewer",
-        &[("Group", "system:authenticated"), ("Group", "system:unauthenticated")],
-    ),
-    ("system:node-proxier", "system:node-proxier", &[("User", "system:kube-proxy")]),
-    (
-        "system:kube-controller-manager",
-        "system:kube-controller-manager",
-        &[("User", "system:kube-controller-manager")],
-    ),
-    ("system:kube-scheduler", "system:kube-scheduler", &[("User", "system:kube-scheduler")]),
-    ("system:volume-scheduler", "system:volume-scheduler", &[("User", "system:kube-scheduler")]),
-    ("system:node", "system:node", &[]),
-    (
-        "system:service-account-issuer-discovery",
-        "system:service-account-issuer-discovery",
-        &[("Group", "system:serviceaccounts")],
-    ),
-];
+fn metadata(namespace: Option<&str>, name: &str) -> Value {
+    let mut out = json!({
+        "name": name,
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+    });
+    if let Some(namespace) = namespace {
+        out["namespace"] = namespace.into();
+    }
+    out
+}
 
 fn rule(line: &str) -> Value {
+    let split = |text: &str| -> Vec<String> {
+        text.split(',').map(|p| if p == "-" { String::new() } else { p.to_owned() }).collect()
+    };
     let mut parts = line.split(' ');
     let mut next = || parts.next().unwrap_or_default();
     let verbs = match next() {
@@ -234,74 +75,124 @@ fn rule(line: &str) -> Value {
         "W" => W,
         verbs => verbs,
     };
-    let split = |text: &str| -> Vec<String> {
-        text.split(',').map(|p| if p == "-" { String::new() } else { p.to_owned() }).collect()
-    };
-    match next() {
-        "paths" => json!({"verbs": split(verbs), "nonResourceURLs": split(next())}),
-        groups => json!({"verbs": split(verbs), "apiGroups": split(groups), "resources": split(next())}),
+    let (groups, resources, names) = (next(), next(), next());
+    let mut out = json!({"verbs": split(verbs)});
+    if groups == "paths" {
+        out["nonResourceURLs"] = split(resources).into();
+        return out;
     }
+    out["apiGroups"] = split(groups).into();
+    out["resources"] = split(resources).into();
+    if !names.is_empty() {
+        out["resourceNames"] = split(names).into();
+    }
+    out
 }
 
-fn metadata(name: &str) -> Value {
-    json!({
-        "name": name,
-        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
-    })
-}
-
-/// The cluster roles.
-pub fn cluster_roles() -> Vec<Value> {
-    let mut roles: Vec<Value> = CLUSTER_ROLES
-        .iter()
-        .map(|(name, target, rules)| {
-            let mut metadata = metadata(name);
-            if !target.is_empty() {
-                metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{target}")] =
-                    "true".into();
-            }
-            json!({"metadata": metadata, "rules": rules.iter().map(|r| rule(r)).collect::<Vec<_>>()})
-        })
-        .collect();
-    let aggregated: [(&str, &[&[&str]]); 3] =
-        [("view", &[VIEW]), ("edit", &[VIEW, EDIT]), ("admin", &[VIEW, EDIT, ADMIN])];
-    for (name, parts) in aggregated {
-        let mut metadata = metadata(name);
-        let above = match name {
-            "view" => Some("edit"),
-            "edit" => Some("admin"),
-            _ => None,
-        };
-        if let Some(above) = above {
-            metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{above}")] = "true".into();
+fn subject(text: &str) -> Value {
+    let (kind, name) = text.split_once('=').unwrap_or((text, ""));
+    match name.split_once('/') {
+        Some((namespace, name)) if kind == "ServiceAccount" => {
+            json!({"kind": kind, "namespace": namespace, "name": name})
         }
-        let selector = format!("rbac.authorization.k8s.io/aggregate-to-{name}");
-        roles.push(json!({
-            "metadata": metadata,
-            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {selector: "true"}}]},
-            "rules": parts.iter().flat_map(|p| p.iter()).map(|r| rule(r)).collect::<Vec<_>>(),
-        }));
+        _ => json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}),
     }
-    roles
 }
 
-/// The cluster role bindings.
-pub fn cluster_role_bindings() -> Vec<Value> {
-    CLUSTER_BINDINGS
-        .iter()
-        .map(|(name, role, subjects)| {
-            let mut binding = json!({
-                "metadata": metadata(name),
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            });
-            if !subjects.is_empty() {
-                binding["subjects"] = subjects
-                    .iter()
-                    .map(|(kind, name)| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}))
-                    .collect();
+fn binding<'d>(namespace: Option<&str>, role_kind: &str, mut words: impl Iterator<Item = &'d str>) -> Value {
+    let (name, role) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut out = json!({
+        "metadata": metadata(namespace, name),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role},
+    });
+    let subjects: Vec<Value> = words.map(subject).collect();
+    if !subjects.is_empty() {
+        out["subjects"] = subjects.into();
+    }
+    out
+}
+
+/// All roles and bindings, each with the plural of its resource.
+pub fn objects() -> Vec<(&'static str, Value)> {
+    let mut roles: Vec<Role<'static>> = Vec::new();
+    let mut bindings = Vec::new();
+    for line in DATA.lines() {
+        if let Some(rule) = line.strip_prefix("  ") {
+            if let Some(role) = roles.last_mut() {
+                role.rules.push(rule);
             }
-            binding
-        })
-        .collect()
+            continue;
+        }
+        let mut words = line.split(' ');
+        let what = words.next().unwrap_or_default();
+        let namespace = if matches!(what, "role" | "rolebinding") { words.next() } else { None };
+        match what {
+            "clusterrolebinding" => {
+                bindings.push(("clusterrolebindings", binding(None, "ClusterRole", words)));
+            }
+            "rolebinding" => bindings.push(("rolebindings", binding(namespace, "Role", words))),
+            _ => {
+                let name = words.next().unwrap_or_default();
+                let (mut part_of, mut sum_of) = (Vec::new(), None);
+                for word in words {
+                    part_of.extend(word.strip_prefix("part-of="));
+                    sum_of = word.strip_prefix("sum-of=").or(sum_of);
+                }
+                roles.push(Role { namespace, name, part_of, sum_of, rules: Vec::new() });
+            }
+        }
+    }
+    let plural = |role: &Role<'_>| if role.namespace.is_some() { "roles" } else { "clusterroles" };
+    let mut out: Vec<_> = roles.iter().map(|role| (plural(role), role.object(&roles))).collect();
+    out.extend(bindings);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(plural: &str, name: &str) -> Value {
+        let found = objects().into_iter().find(|(p, o)| *p == plural && o["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("{plural} {name}")).1
+    }
+
+    #[test]
+    fn sums_hold_the_rules_of_their_parts_once() {
+        let rules = |name: &str| named("clusterroles", name)["rules"].as_array().cloned().unwrap_or_default();
+        for (sum, part) in [("admin", "edit"), ("edit", "view"), ("admin", "system:aggregate-to-admin")] {
+            assert!(rules(part).iter().all(|rule| rules(sum).contains(rule)), "{sum} lacks rules of {part}");
+        }
+        let admin = rules("admin");
+        assert!((0..admin.len()).all(|n| !admin[..n].contains(&admin[n])));
+        assert_eq!(
+            named("clusterroles", "edit")["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"],
+            json!({"rbac.authorization.k8s.io/aggregate-to-edit": "true"})
+        );
+    }
+
+    #[test]
+    fn every_binding_refers_to_a_role_that_is_there() {
+        let all = objects();
+        for (plural, object) in all.iter().filter(|(plural, _)| plural.ends_with("bindings")) {
+            let roles = plural.replace("bindings", "s");
+            let found = all.iter().any(|(p, o)| {
+                *p == roles
+                    && o["metadata"]["name"] == object["roleRef"]["name"]
+                    && o["metadata"]["namespace"] == object["metadata"]["namespace"]
+            });
+            assert!(found, "{object}");
+        }
+    }
+
+    #[test]
+    fn rules_can_be_about_some_names_only() {
+        let reader = named("roles", "extension-apiserver-authentication-reader");
+        assert_eq!(reader["rules"][0]["resourceNames"], json!(["extension-apiserver-authentication"]));
+        let binding = named("clusterrolebindings", "system:controller:ttl-controller");
+        assert_eq!(
+            binding["subjects"],
+            json!([{"kind": "ServiceAccount", "namespace": "kube-system", "name": "ttl-controller"}])
+        );
+    }
 }

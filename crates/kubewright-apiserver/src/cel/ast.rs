@@ -30,6 +30,11 @@ pub(super) enum Kind {
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
     Loop(Box<Loop>),
+    /// `Type{field: value}`; an optional field (`?f: v`) is left out when it has no value.
+    Message {
+        name: String,
+        fields: Vec<(String, Expr, bool)>,
+    },
     /// `target.optMap(name, body)` and `optFlatMap`.
     OptionalMap {
         target: Box<Expr>,
@@ -84,6 +89,7 @@ impl Kind {
             Self::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
             Self::List(items) => items.iter().map(|(item, _)| item).collect(),
             Self::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+            Self::Message { fields, .. } => fields.iter().map(|(_, value, _)| value).collect(),
             Self::Loop(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
             Self::OptionalMap { target, body, .. } => vec![target, body],
         }

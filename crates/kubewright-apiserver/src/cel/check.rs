@@ -21,12 +21,16 @@ pub(super) struct Checked {
 pub(super) fn check(expr: &Expr, decl: &Arc<Decl>, optional_old: bool) -> Result<Checked, Vec<Issue>> {
     let this = Type::of(decl);
     let old = if optional_old { this.clone().optional() } else { this.clone() };
-    let mut checker = Checker {
-        scope: vec![("self".to_owned(), this), ("oldSelf".to_owned(), old)],
-        types: BTreeMap::new(),
-        issues: Vec::new(),
-        uses_old: false,
-    };
+    check_in(expr, vec![("self".to_owned(), this), ("oldSelf".to_owned(), old)], false)
+}
+
+/// Checks against any variables; `patches` lets objects be written out (`Object{…}`, `JSONPatch{…}`).
+pub(super) fn check_in(
+    expr: &Expr,
+    scope: Vec<(String, Type)>,
+    patches: bool,
+) -> Result<Checked, Vec<Issue>> {
+    let mut checker = Checker { scope, types: BTreeMap::new(), issues: Vec::new(), uses_old: false, patches };
     let output = checker.expr(expr);
     if checker.issues.is_empty() {
         Ok(Checked { output, types: checker.types, uses_old: checker.uses_old })
@@ -59,6 +63,7 @@ struct Checker {
     types: BTreeMap<usize, Type>,
     issues: Vec<Issue>,
     uses_old: bool,
+    patches: bool,
 }
 
 impl Checker {
@@ -87,6 +92,7 @@ impl Checker {
                 Type::Map(Box::new(self.common(&keys)), Box::new(self.common(&values)))
             }
             Kind::Loop(fold) => self.fold(expr.at, fold),
+            Kind::Message { name, fields } => self.message(expr.at, name, fields),
             Kind::OptionalMap { target, name, body, flat } => {
                 let inner = match self.expr(target) {
                     Type::Optional(inner) => *inner,
@@ -141,15 +147,54 @@ impl Checker {
         }
     }
 
+    /// An object that is written out: the types that mutations give.
+    fn message(&mut self, at: usize, name: &str, fields: &[(String, Expr, bool)]) -> Type {
+        let is_object = name == "Object" || name.starts_with("Object.");
+        if !self.patches || !(is_object || name == "JSONPatch") {
+            return self.fail(at, format!("undeclared reference to '{name}' (in container '')"));
+        }
+        for (field, value, _) in fields {
+            let found = self.expr(value);
+            if is_object {
+                continue;
+            }
+            match (field.as_str(), found) {
+                ("op" | "path" | "from", Type::String | Type::Dyn) | ("value", _) => {}
+                ("op" | "path" | "from", other) => {
+                    let message = format!(
+                        "expected type of field '{field}' is 'string' but provided type is '{other}'"
+                    );
+                    self.fail(value.at, message);
+                }
+                _ => {
+                    self.fail(value.at, format!("undefined field '{field}'"));
+                }
+            }
+        }
+        Type::Message(name.to_owned())
+    }
+
     fn select(&mut self, at: usize, operand: &Expr, field: &str, test: bool, optional: bool) -> Type {
+        // A variable's own name may have a dot in it.
+        if let Kind::Ident(root) = &operand.kind
+            && let Some((_, found)) = self.scope.iter().rev().find(|(known, _)| {
+                known.strip_prefix(root.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(field)
+            })
+        {
+            return found.clone();
+        }
         let operand = self.expr(operand);
         let (inner, was_optional) = match operand {
             Type::Optional(inner) => (*inner, true),
             other => (other, false),
         };
         let found = match &inner {
-            Type::Dyn => Type::Dyn,
+            Type::Dyn | Type::Message(_) => Type::Dyn,
             Type::Map(_, value) => (**value).clone(),
+            Type::Fields(fields) => match fields.get(field) {
+                Some(found) => found.clone(),
+                None => return self.fail(at, format!("undefined field '{field}'")),
+            },
             Type::Object(decl) => match &decl.kind {
                 DeclKind::Object(fields) => match fields.get(field) {
                     Some((_, decl)) => Type::of(decl),

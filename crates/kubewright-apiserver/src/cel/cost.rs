@@ -90,6 +90,11 @@ impl Coster<'_> {
         if self.checked.types.get(&expr.id).is_some_and(Type::is_scalar) { 1 } else { u64::MAX }
     }
 
+    fn message(&mut self, fields: &[(String, Expr, bool)]) -> Estimate {
+        let below = fields.iter().map(|(_, value, _)| self.expr(value).cost);
+        Estimate { cost: below.fold(40, u64::saturating_add), ..Estimate::default() }
+    }
+
     fn expr(&mut self, expr: &Expr) -> Estimate {
         match &expr.kind {
             Kind::Literal(literal) => Estimate {
@@ -125,6 +130,7 @@ impl Coster<'_> {
                 }
                 out
             }
+            Kind::Message { fields, .. } => self.message(fields),
             Kind::Map(entries) => {
                 let mut out = Estimate { cost: 30, size: Some(entries.len() as u64), ..Estimate::default() };
                 for (key, value, _) in entries {

@@ -134,6 +134,21 @@ impl Decl {
         Self { kind: DeclKind::Object(fields), max_elements: 0, min_size }
     }
 
+    /// The same with fields by their real names: types that the server itself declares escape nothing.
+    pub(crate) fn unescaped(&self) -> Arc<Self> {
+        let kind = match &self.kind {
+            DeclKind::Object(fields) => {
+                let plain =
+                    |(name, decl): &(String, Arc<Self>)| (name.clone(), (name.clone(), decl.unescaped()));
+                DeclKind::Object(fields.values().map(plain).collect())
+            }
+            DeclKind::List(elem, kind) => DeclKind::List(elem.unescaped(), kind.clone()),
+            DeclKind::Map(value) => DeclKind::Map(value.unescaped()),
+            other => other.clone(),
+        };
+        Arc::new(Self { kind, ..self.clone() })
+    }
+
     /// How often a value of this type can occur in one request.
     pub(crate) fn max_cardinality(&self) -> u64 {
         MAX_REQUEST / (self.min_size + 1)

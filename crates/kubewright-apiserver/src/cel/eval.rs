@@ -9,11 +9,14 @@ use super::{
     ast::{Expr, Fold, Kind, Literal, Loop},
     check::{dotted, namespaced},
     functions,
+    program::Activation,
     value::Val,
 };
 
 pub(super) struct Evaluator<'b, 'v> {
     budget: &'b mut u64,
+    /// Where names come from that no macro has bound.
+    activation: Option<&'b Activation<'v>>,
     patterns: &'v BTreeMap<usize, Regex>,
     scope: Vec<(String, Val<'v>)>,
 }
@@ -26,7 +29,13 @@ pub(super) fn fail<T>(message: impl Into<String>) -> Result<T, CelError> {
 
 impl<'b, 'v> Evaluator<'b, 'v> {
     pub(super) fn new(budget: &'b mut u64, patterns: &'v BTreeMap<usize, Regex>) -> Self {
-        Self { budget, patterns, scope: Vec::new() }
+        Self { budget, activation: None, patterns, scope: Vec::new() }
+    }
+
+    /// Evaluates with the names of an activation.
+    pub(super) fn run_in(mut self, expr: &'v Expr, activation: &'b Activation<'v>) -> Answer<'v> {
+        self.activation = Some(activation);
+        self.expr(expr)
     }
 
     pub(super) fn run(mut self, expr: &'v Expr, this: Val<'v>, old: Option<Val<'v>>) -> Answer<'v> {
@@ -42,7 +51,21 @@ impl<'b, 'v> Evaluator<'b, 'v> {
     }
 
     fn find(&self, name: &str) -> Option<Val<'v>> {
-        self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        let bound = self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        bound.or_else(|| self.activation?.find(name))
+    }
+
+    fn is_bound(&self, name: &str) -> bool {
+        self.scope.iter().any(|(known, _)| known == name)
+            || self.activation.is_some_and(|activation| activation.find(name).is_some())
+    }
+
+    /// A value whose name has a dot in it.
+    fn dotted_name(&self, operand: &Expr, field: &str) -> Option<Val<'v>> {
+        match &operand.kind {
+            Kind::Ident(root) => self.activation?.find_dotted(root, field),
+            _ => None,
+        }
     }
 
     fn expr(&mut self, expr: &'v Expr) -> Answer<'v> {
@@ -59,8 +82,19 @@ impl<'b, 'v> Evaluator<'b, 'v> {
                 }
             }
             Kind::Select { operand, field, test, optional } => {
+                if let Some(value) = self.dotted_name(operand, field) {
+                    self.charge(1)?;
+                    return Ok(value);
+                }
                 let operand = self.expr(operand)?;
                 self.charge(1)?;
+                if let (Val::Variables, Some(activation)) = (&operand, self.activation) {
+                    if *test {
+                        return Ok(Val::Bool(activation.has_variable(field)));
+                    }
+                    let found = activation.variable(field)?;
+                    return Ok(if *optional { Val::some(found) } else { found });
+                }
                 select(&operand, field, *test, *optional)
             }
             Kind::Call { function, target, args } => self.call(function, target.as_deref(), args),
@@ -83,6 +117,18 @@ impl<'b, 'v> Evaluator<'b, 'v> {
                     match (self.expr(value)?, optional) {
                         (Val::Optional(value), true) => out.extend(value.map(|value| (key, *value))),
                         (value, _) => out.push((key, value)),
+                    }
+                }
+                Ok(Val::Map(Arc::new(out)))
+            }
+            Kind::Message { fields, .. } => {
+                let mut out = Vec::with_capacity(fields.len());
+                self.charge(40)?;
+                for (field, value, optional) in fields {
+                    let field = Val::text(field.as_str());
+                    match (self.expr(value)?, optional) {
+                        (Val::Optional(value), true) => out.extend(value.map(|value| (field, *value))),
+                        (value, _) => out.push((field, value)),
                     }
                 }
                 Ok(Val::Map(Arc::new(out)))
@@ -116,7 +162,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         }
         let scoped = |target: &Expr| {
             let root = dotted(target).and_then(|name| name.split('.').next().map(str::to_owned));
-            root.is_some_and(|root| self.scope.iter().any(|(known, _)| *known == root))
+            root.is_some_and(|root| self.is_bound(&root))
         };
         let name = target.filter(|target| !scoped(target)).and_then(|target| namespaced(target, function));
         let mut values = Vec::with_capacity(args.len() + 1);

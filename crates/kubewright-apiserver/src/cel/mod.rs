@@ -1,4 +1,4 @@
-//! The Common Expression Language as CRDs use it in `x-kubernetes-validations`.
+//! The Common Expression Language as CRDs use it in `x-kubernetes-validations` and admission in its policies.
 //!
 //! An expression is parsed ([`Expression::compile`] does all of it), checked against declared types, its cost is
 //! estimated, and it is evaluated over JSON. The types come from a schema ([`Decl`]), so `self.b` on an object without
@@ -6,6 +6,7 @@
 //!
 //! - One rule or message: [`Expression`].
 //! - All rules of a schema, with ratcheting, old values and budgets: [`rules::Rules`].
+//! - Expressions over several variables, as admission policies have them: [`Program`].
 //! - Field names that are no identifiers: [`escape`].
 //!
 //! Pitfalls: only `__` is escaped, not `_`, so `self.my_field` means what it says. An `int` and a `double` compare with
@@ -21,7 +22,9 @@ mod eval;
 mod functions;
 mod lexer;
 mod parser;
+mod program;
 pub mod rules;
+mod shapes;
 mod signatures;
 mod types;
 mod value;
@@ -33,6 +36,8 @@ use serde_json::Value;
 
 pub use decl::Decl;
 pub use escape::escape;
+pub use functions::authz::{Authority, Check, Verdict};
+pub use program::{Activation, Environment, Failure, PER_CALL, Program};
 
 use ast::Expr;
 use eval::Evaluator;
@@ -167,6 +172,11 @@ impl Expression {
         let old = if self.optional_old { Some(Val::Optional(old.map(Box::new))) } else { old };
         Evaluator::new(budget, &self.patterns).run(&self.expr, this, old)
     }
+}
+
+/// Whether a word cannot be a name.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || escape::RESERVED.contains(&word)
 }
 
 /// Compiles the patterns that are written out; one that is no regular expression is refused with its place.

@@ -218,10 +218,28 @@ impl Parser {
                 let index = self.expression()?;
                 self.expect("]")?;
                 expr = self.call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index]);
+            } else if let Some(name) = super::check::dotted(&expr).filter(|_| self.eat("{").is_some()) {
+                expr = self.message(expr.at, name)?;
             } else {
                 return Ok(expr);
             }
         }
+    }
+
+    /// The fields of an object that is written out, after the opening brace.
+    fn message(&mut self, at: usize, name: String) -> Result<Expr, Issue> {
+        let mut fields = Vec::new();
+        while self.eat("}").is_none() {
+            let optional = self.eat("?").is_some();
+            let field = self.name()?;
+            self.expect(":")?;
+            fields.push((field, self.expression()?, optional));
+            if self.eat(",").is_none() {
+                self.expect("}")?;
+                break;
+            }
+        }
+        Ok(self.node(at, Kind::Message { name, fields }))
     }
 
     fn name(&mut self) -> Result<String, Issue> {

@@ -15,6 +15,11 @@ pub(super) struct Signature {
     pub(super) result: Type,
 }
 
+/// The type of `authorizer`.
+pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+/// The type of `authorizer.requestResource`.
+pub(super) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+
 const OPERATORS: &str = "
 _&&_(bool,bool) bool
 _||_(bool,bool) bool
@@ -196,6 +201,22 @@ semver@major() int
 semver@minor() int
 semver@patch() int
 format.named(string) optional(format)
+jsonpatch.escapeKey(string) string
+authorizer@path(string) pathcheck
+authorizer@group(string) groupcheck
+authorizer@serviceAccount(string,string) authorizer
+groupcheck@resource(string) resourcecheck
+resourcecheck@subresource(string) resourcecheck
+resourcecheck@namespace(string) resourcecheck
+resourcecheck@name(string) resourcecheck
+resourcecheck@fieldSelector(string) resourcecheck
+resourcecheck@labelSelector(string) resourcecheck
+pathcheck@check(string) decision
+resourcecheck@check(string) decision
+decision@allowed() bool
+decision@errored() bool
+decision@error() string
+decision@reason() string
 format@validate(string) optional(list(string))";
 
 const GETTERS: [&str; 10] = [
@@ -321,6 +342,11 @@ fn read(text: &str) -> Type {
         "quantity" => Type::Opaque("kubernetes.Quantity"),
         "semver" => Type::Opaque("kubernetes.Semver"),
         "format" => Type::Opaque("kubernetes.NamedFormat"),
+        "authorizer" => Type::Opaque(AUTHORIZER),
+        "pathcheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
+        "groupcheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "resourcecheck" => Type::Opaque(RESOURCE_CHECK),
+        "decision" => Type::Opaque("kubernetes.authorization.Decision"),
         _ => Type::Dyn,
     }
 }

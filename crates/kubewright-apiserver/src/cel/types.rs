@@ -1,6 +1,6 @@
 //! Types of expressions, and which value may stand where.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::decl::{Decl, DeclKind};
 
@@ -22,6 +22,10 @@ pub(super) enum Type {
     Map(Box<Self>, Box<Self>),
     Optional(Box<Self>),
     Object(Arc<Decl>),
+    /// Named values of any type: the variables of a policy.
+    Fields(Arc<BTreeMap<String, Self>>),
+    /// An object that is written out.
+    Message(String),
     /// A type of the Kubernetes library.
     Opaque(&'static str),
     /// A type parameter of a signature.
@@ -131,6 +135,8 @@ impl fmt::Display for Type {
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Optional(of) => write!(f, "optional_type({of})"),
             Self::Object(_) => f.write_str("object"),
+            Self::Fields(_) => f.write_str("kubernetes.variables"),
+            Self::Message(name) => f.write_str(name),
             Self::Opaque(name) => f.write_str(name),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     decl::{Decl, DeclKind, ListKind},
     functions::{
+        authz::Authz,
         net::{Cidr, Ip, Url},
         numbers::{Quantity, Semver},
         time,
@@ -40,6 +41,10 @@ pub(super) enum Val<'v> {
     Quantity(Quantity),
     Semver(Arc<Semver>),
     Format(&'static str),
+    /// What `authorizer` and its checks are.
+    Authz(Arc<Authz<'v>>),
+    /// The variables of a policy, which are evaluated when they are looked at.
+    Variables,
 }
 
 /// JSON as its declared type has it; what does not fit keeps its JSON type.
@@ -68,6 +73,9 @@ pub(super) fn from_json<'v>(value: &'v Value, decl: &'v Decl) -> Val<'v> {
         (_, Value::String(text)) => Val::String(Cow::Borrowed(text)),
         (DeclKind::List(elem, kind), Value::Array(items)) => Val::JsonList(items, elem, kind),
         (DeclKind::Map(value), Value::Object(map)) => Val::JsonMap(map, value),
+        // What has no declared type is what JSON says it is.
+        (DeclKind::Dyn, Value::Array(items)) => Val::JsonList(items, decl, &ListKind::Atomic),
+        (DeclKind::Dyn, Value::Object(map)) => Val::JsonMap(map, decl),
         (DeclKind::Object(fields), Value::Object(map)) => Val::JsonObject(map, fields),
         _ => Val::Null,
     }
@@ -108,7 +116,34 @@ impl Val<'_> {
             Self::Quantity(_) => "kubernetes.Quantity",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authz(authz) => authz.type_name(),
+            Self::Variables => "kubernetes.variables",
         }
+    }
+
+    /// The value as JSON, where JSON has it.
+    pub(super) fn to_json(&self) -> Option<Value> {
+        Some(match self {
+            Self::Null | Self::Optional(None) => Value::Null,
+            Self::Bool(flag) => (*flag).into(),
+            Self::Int(n) => (*n).into(),
+            Self::Uint(n) => (*n).into(),
+            Self::Double(f) => serde_json::Number::from_f64(*f).map_or(Value::Null, Value::Number),
+            Self::String(text) => Value::String(text.to_string()),
+            Self::Bytes(bytes) => base64::engine::general_purpose::STANDARD.encode(bytes).into(),
+            Self::JsonList(items, ..) => Value::Array(items.to_vec()),
+            Self::JsonMap(map, _) | Self::JsonObject(map, _) => Value::Object((*map).clone()),
+            Self::List(items) => Value::Array(items.iter().map(Self::to_json).collect::<Option<_>>()?),
+            Self::Map(entries) => {
+                let entry = |(key, value): &(Self, Self)| match key {
+                    Self::String(key) => Some((key.to_string(), value.to_json()?)),
+                    _ => None,
+                };
+                Value::Object(entries.iter().map(entry).collect::<Option<_>>()?)
+            }
+            Self::Optional(Some(value)) => value.to_json()?,
+            _ => return None,
+        })
     }
 
     /// The elements of a list.

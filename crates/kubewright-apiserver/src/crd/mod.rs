@@ -8,7 +8,8 @@
 //! | an object and a request for a Table | columns and cells | [`resource::columns`] |
 //! | a Scale of an object | the view and the way back | [`resource::scale`] |
 //!
-//! Nothing here stores, serves or waits: the caller holds the objects and the clock.
+//! Nothing here stores, serves or waits: the caller holds the objects and the clock. In the server, that is
+//! [`registry::custom`](crate::registry::custom).
 //!
 //! Pitfall: messages name places such as `spec.validation.openAPIV3Schema` that a `apiextensions.k8s.io/v1` object does
 //! not have. The real server validates an older internal form in which whatever all versions share is written

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::registry::{
     Types,
     builtin::GROUPS,
-    descriptor::{Descriptor, Subresource},
+    custom::Custom,
+    descriptor::{Descriptor, Subresource, Text},
 };
 
 /// A group and its versions, preferred first.
@@ -131,7 +132,7 @@ pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value>
     for ty in found {
         let mut value = json!({
             "name": ty.plural, "singularName": ty.singular, "namespaced": ty.namespaced(), "kind": ty.kind,
-            "verbs": ty.verbs,
+            "verbs": verbs(ty),
         });
         if !ty.short_names.is_empty() {
             value["shortNames"] = json!(ty.short_names);
@@ -140,7 +141,9 @@ pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value>
             value["categories"] = json!(ty.categories);
         }
         if ty.has_verb("list") && ty.has_verb("create") {
-            value["storageVersionHash"] = hash(&format!("{}/{}/{}", ty.group, ty.version, ty.kind)).into();
+            let stored = ty.custom.as_ref().and_then(|custom| custom.versions().storage());
+            let version = stored.map_or(&*ty.version, |stored| &*stored.gvk().version);
+            value["storageVersionHash"] = hash(&format!("{}/{version}/{}", ty.group, ty.kind)).into();
         }
         resources.push(value);
         for sub in &ty.subresources {
@@ -160,6 +163,13 @@ pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value>
         list["apiVersion"] = "v1".into();
     }
     Some(list)
+}
+
+/// Nothing can be added to a type whose definition is being deleted, nor changed.
+fn verbs(ty: &Descriptor) -> Vec<&Text> {
+    let terminating = ty.custom.as_ref().is_some_and(Custom::is_terminating);
+    let offered = |verb: &&Text| !terminating || !matches!(verb.as_ref(), "create" | "patch" | "update");
+    ty.verbs.iter().filter(offered).collect()
 }
 
 fn hash(text: &str) -> String {
@@ -186,7 +196,7 @@ fn aggregated_version(types: &Types, group: &str, version: &str, custom: bool) -
             let mut value = json!({
                 "resource": ty.plural, "responseKind": kind_of(ty, None),
                 "scope": if ty.namespaced() { "Namespaced" } else { "Cluster" },
-                "singularResource": ty.singular, "verbs": ty.verbs,
+                "singularResource": ty.singular, "verbs": verbs(ty),
             });
             if !ty.short_names.is_empty() {
                 value["shortNames"] = json!(ty.short_names);
@@ -215,7 +225,7 @@ fn aggregated_version(types: &Types, group: &str, version: &str, custom: bool) -
 pub fn aggregated(types: &Types, core: bool, version: &str) -> Value {
     let items: Vec<Value> = if core {
         vec![json!({
-            "metadata": {"creationTimestamp": null},
+            "metadata": {},
             "versions": [aggregated_version(types, "", "v1", false)],
         })]
     } else {
@@ -225,7 +235,7 @@ pub fn aggregated(types: &Types, core: bool, version: &str) -> Value {
                 let custom = !GROUPS.iter().any(|rank| rank.group == group.name);
                 let versions: Vec<Value> =
                     group.versions.iter().map(|v| aggregated_version(types, group.name, v, custom)).collect();
-                json!({"metadata": {"name": group.name, "creationTimestamp": null}, "versions": versions})
+                json!({"metadata": {"name": group.name}, "versions": versions})
             })
             .collect()
     };

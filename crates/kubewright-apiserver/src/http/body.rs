@@ -68,7 +68,7 @@ impl ListBody {
             "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
             list.ty.list_kind,
             list.ty.api_version(),
-            serde_json::Value::Object(list.metadata())
+            serde_json::Value::Object(list.own_metadata())
         );
         let prefix = if list.ty.typed_items { list.ty.prefix()[1..].to_owned() } else { String::new() };
         let items: usize = list.items.iter().map(|o| o.bytes.len() + prefix.len()).sum();

@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::negotiate::Format;
 use crate::{
     registry::descriptor::{Descriptor, Json},
+    schema::body,
     status::Status,
 };
 
-/// The largest body that is read, as upstream has it.
-pub const MAX_BODY: usize = 3 * 1024 * 1024;
+/// The largest body that is read.
+pub const MAX_BODY: usize = body::MAX_BYTES;
 
 /// 413.
 pub fn too_large() -> Status {
@@ -25,14 +26,15 @@ fn unrecognised(kind: &str, why: &str) -> Status {
 
 /// Reads a body as an object without looking into it.
 pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
-    let value: Value = match format {
-        Format::Json if bytes.is_empty() => {
-            return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
-        }
-        Format::Json => serde_json::from_slice(bytes).map_err(|e| unrecognised(kind, &e.to_string()))?,
-        Format::Yaml => yaml(bytes).map_err(|e| unrecognised(kind, &e))?,
+    if format == Format::Json && bytes.is_empty() {
+        return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
+    }
+    let format = match format {
+        Format::Json => body::Format::Json,
+        Format::Yaml => body::Format::Yaml,
     };
-    match value {
+    let decoded = body::decode(bytes, format, None, &body::Limits::default());
+    match decoded.map_err(|e| unrecognised(kind, &e.to_string()))?.value {
         Value::Object(object) => Ok(object),
         _ => Err(unrecognised(kind, "json: cannot unmarshal a value that is no object")),
     }
@@ -65,12 +67,6 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
     }
 }
 
-/// YAML as JSON. Aliases and depth are bounded by the reader's budget.
-pub fn yaml(bytes: &[u8]) -> Result<Value, String> {
-    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_slice_with_options::<Value>(bytes, options).map_err(|e| e.to_string())
-}
-
 /// Checks that the body says the kind that the URL says, or nothing.
 pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMeta) -> Result<(), Status> {
     let said_kind = said.kind.as_deref().unwrap_or_default();
@@ -81,19 +77,30 @@ pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMet
             "{said_kind} in version {version:?} cannot be handled as a {kind}: {why}"
         )))
     };
+    if ty.custom.is_some() && kind == ty.kind {
+        // Any kind decodes, but one it must have; whether it is the right one is for validation to say.
+        if !said_kind.is_empty() && said_version != api_version {
+            return Err(other_version(said_version, api_version));
+        }
+        return Ok(());
+    }
     if !said_kind.is_empty() && said_kind != kind {
         return cannot(format!("converting (v1.{said_kind}) to (core.{kind}): unknown conversion"));
     }
     if !said_version.is_empty() && said_version != api_version {
         let known = said_version.split('/').next() == Some(ty.group.as_ref());
         if !known {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({said_version}) does not match the expected API version ({api_version})"
-            )));
+            return Err(other_version(said_version, api_version));
         }
         return cannot(format!("no kind {said_kind:?} is registered for version {said_version:?}"));
     }
     Ok(())
+}
+
+fn other_version(said: &str, expected: &str) -> Status {
+    Status::bad_request(format!(
+        "the API version in the data ({said}) does not match the expected API version ({expected})"
+    ))
 }
 
 /// `metadata` must have the shape that every verb relies on.

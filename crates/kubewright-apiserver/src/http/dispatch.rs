@@ -20,6 +20,7 @@ use crate::{
     registry::{
         Registry,
         actions::scale_type,
+        builtin::GROUPS,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
         semantics::{FieldValidation, PatchKind},
@@ -52,9 +53,20 @@ impl Incoming<'_> {
         }
     }
 
+    /// Answers a request that may write: not before what it saw and did is committed, refusals included.
+    pub(super) async fn handle_write(&self, registry: &Registry, peer: Option<&User>) -> Response<ApiBody> {
+        if let Err(error) = registry.storage.accepts_writes() {
+            return respond::status(&Status::internal(error.to_string()));
+        }
+        let response = self.handle(registry, peer).await;
+        match registry.storage.confirmed().await {
+            Ok(()) => response,
+            Err(error) => respond::status(&Status::internal(error.to_string())),
+        }
+    }
+
     async fn serve(&self, registry: &Registry, peer: Option<&User>) -> Result<Response<ApiBody>, Status> {
-        let authorization = self.headers.get("authorization").and_then(|v| v.to_str().ok());
-        let user = registry.authenticator.authenticate(registry, peer, authorization)?;
+        let user = registry.authenticator.authenticate(registry, peer, self.headers)?;
         let route = Route::parse(self.method, self.path, &self.query);
         let user = impersonate::resolve(registry, user, self.headers, &route)?;
         let access = if route.is_resource {
@@ -112,9 +124,12 @@ impl Incoming<'_> {
                 Some(found.ok_or_else(Status::no_such_resource)?)
             }
             ["apis", group] => discovery::api_group(&types, group),
-            ["apis", group, version] if types.has_group(group) => {
+            ["apis", group, version] => {
                 let found = discovery::api_resources(&types, group, version);
-                Some(found.ok_or_else(Status::no_such_resource)?)
+                if found.is_none() && is_builtin_group(group) {
+                    return Err(Status::no_such_resource());
+                }
+                found
             }
             ["openid", "v1", "jwks"] => Some(registry.tokens.jwks()),
             [] => Some(
@@ -124,7 +139,7 @@ impl Incoming<'_> {
         };
         match found {
             Some(value) => Ok(respond::json(200, &value)),
-            None => Ok(respond::text(404, "404 page not found\n")),
+            None => Ok(no_such_page()),
         }
     }
 
@@ -154,15 +169,19 @@ impl Incoming<'_> {
         route: &Route,
     ) -> Result<Response<ApiBody>, Status> {
         let Some(ty) = registry.resolve(&route.group, &route.version, &route.resource) else {
-            if !route.group.is_empty() && !registry.types().has_group(&route.group) {
-                return Ok(respond::text(404, "404 page not found\n"));
-            }
-            return Err(Status::no_such_resource());
+            return if is_builtin_group(&route.group) {
+                Err(Status::no_such_resource())
+            } else {
+                Ok(no_such_page())
+            };
         };
         let is_namespace = ty.group.is_empty() && ty.plural == "namespaces";
         let inside = !route.namespace.is_empty() && !is_namespace;
         let whole_cluster = matches!(route.verb.as_str(), "list" | "watch" | "deletecollection");
         if (inside && !ty.namespaced()) || (ty.namespaced() && !inside && !whole_cluster) {
+            if ty.custom.is_some() {
+                return Ok(no_such_page());
+            }
             let collection_post = route.verb == "create" && route.name.is_empty();
             return Err(if ty.namespaced() && collection_post {
                 Status::method_not_allowed()
@@ -171,7 +190,10 @@ impl Incoming<'_> {
             });
         }
         if !route.subresource.is_empty() && ty.subresource(&route.subresource).is_none() {
-            return Err(Status::no_such_resource());
+            return Err(match ty.custom {
+                Some(_) => Status::not_found(ty.about(&route.name)),
+                None => Status::no_such_resource(),
+            });
         }
         let accept = Accept::parse(self.accept)?;
         let call = Call {
@@ -185,6 +207,9 @@ impl Incoming<'_> {
         };
         if ty.group.is_empty() && ty.plural == "endpoints" {
             call.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+        }
+        if let Some(warning) = ty.custom.as_ref().and_then(|custom| custom.resource().deprecation_warning()) {
+            call.warn(warning);
         }
         let result = self.verb(registry, &call, route).await;
         let mut response = match result {
@@ -207,7 +232,10 @@ impl Incoming<'_> {
             None => call.ty.has_verb(&route.verb),
         };
         if !allowed {
-            return Err(Status::method_not_allowed());
+            return Err(match call.ty.custom {
+                Some(_) => Status::not_supported(call.ty.about(""), &route.verb),
+                None => Status::method_not_allowed(),
+            });
         }
         match route.verb.as_str() {
             "list" | "watch" => {
@@ -281,7 +309,11 @@ impl Incoming<'_> {
             decode::plain(&kind, &self.body, format)?
         };
         decode::check_metadata(&kind, &object)?;
-        object.insert("kind".into(), kind.into());
+        // What else a custom resource says that it is, is a mistake in its content.
+        let own = call.ty.custom.is_some() && call.subresource != "scale";
+        if !own || !object.contains_key("kind") {
+            object.insert("kind".into(), kind.into());
+        }
         object.insert("apiVersion".into(), version.into());
         Ok(object)
     }
@@ -293,14 +325,11 @@ impl Incoming<'_> {
             "application/merge-patch+json" => PatchKind::Merge,
             "application/strategic-merge-patch+json" => PatchKind::Strategic,
             "application/apply-patch+yaml" => PatchKind::Apply,
-            _ => {
-                return Err(negotiate::unsupported(
-                    "application/json-patch+json, application/merge-patch+json, \
-                     application/strategic-merge-patch+json, application/apply-patch+yaml",
-                )
-                .with_details());
-            }
+            _ => return Err(negotiate::unsupported_patch(call.ty.custom.is_some())),
         };
+        if kind == PatchKind::Strategic && call.ty.custom.is_some() {
+            return Err(negotiate::unsupported_patch(true));
+        }
         match call.subresource {
             "scale" => registry.patch_scale(call, kind, &self.body).await,
             _ => registry.patch(call, kind, &self.body).await,
@@ -325,7 +354,7 @@ impl Incoming<'_> {
         for (key, value) in self.query.iter() {
             match (key, value) {
                 ("dryRun", "All") => options.dry_run = true,
-                ("dryRun", other) => errors.not_supported("dryRun", other, &["All"]),
+                ("dryRun", other) => errors.not_supported("dryRun", json!([other]), &["All"]),
                 ("fieldManager", value) => {
                     if value.len() > 128 {
                         errors.too_long("fieldManager", 128);
@@ -336,7 +365,7 @@ impl Incoming<'_> {
                 ("fieldValidation", "Ignore") => options.field_validation = FieldValidation::Ignore,
                 ("fieldValidation", "Strict") => options.field_validation = FieldValidation::Strict,
                 ("fieldValidation", other) => {
-                    errors.not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                    errors.not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
                 }
                 ("force", value) => options.force = Some(crate::registry::verbs::options::flag(value)),
                 _ => {}
@@ -366,6 +395,16 @@ impl Incoming<'_> {
         }
         Ok(options)
     }
+}
+
+/// Groups whose handlers know them without any definition.
+fn is_builtin_group(group: &str) -> bool {
+    group.is_empty() || GROUPS.iter().any(|rank| rank.group == group)
+}
+
+/// What nobody answers for.
+fn no_such_page() -> Response<ApiBody> {
+    respond::text(404, "404 page not found\n")
 }
 
 /// The kind that a body must have.

@@ -119,6 +119,15 @@ pub fn unsupported(accepted: &str) -> Status {
     )
 }
 
+/// 415 of a patch in an unknown form. Strategic merges need a Go type, which custom resources do not have.
+pub fn unsupported_patch(custom: bool) -> Status {
+    let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
+    unsupported(&format!(
+        "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
+    ))
+    .with_details()
+}
+
 /// How a request body is written; 415 when the server cannot read it.
 pub fn body_format(content_type: Option<&str>) -> Result<Format, Status> {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();

@@ -109,7 +109,10 @@ fn transform(
         Answer::Stored { code, ty, object } => one(code, &ty, &object, accept, clock, options),
         Answer::List(list) => {
             let shown = match &accept.shape {
-                Shape::Object if accept.format == Format::Json && list.ty.conversion.is_none() => {
+                Shape::Object
+                    if accept.format == Format::Json
+                        && list.items.iter().all(|object| list.ty.shows_as_stored(object)) =>
+                {
                     return Ok(with_body(200, "application/json", ApiBody::list(list)));
                 }
                 Shape::Object => {
@@ -127,7 +130,7 @@ fn transform(
                         .collect();
                     serde_json::json!({
                         "kind": list.ty.list_kind, "apiVersion": list.ty.api_version(),
-                        "metadata": list.metadata(), "items": items,
+                        "metadata": list.own_metadata(), "items": items,
                     })
                 }
                 Shape::Table(version) => {

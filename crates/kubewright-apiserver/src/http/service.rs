@@ -61,7 +61,12 @@ impl ApiService {
             headers: &parts.headers,
             body,
         };
-        incoming.handle(&self.registry, self.peer.as_deref()).await
+        let peer = self.peer.as_deref();
+        if matches!(parts.method, http::Method::GET | http::Method::HEAD) {
+            incoming.handle(&self.registry, peer).await
+        } else {
+            incoming.handle_write(&self.registry, peer).await
+        }
     }
 }
 

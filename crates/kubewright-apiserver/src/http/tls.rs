@@ -35,8 +35,8 @@ pub enum TlsError {
     /// Client certificates cannot be checked with this authority.
     #[error("the client certificate authority cannot be used: {0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
-    /// A file of certificates is no PEM.
-    #[error("the client certificate authority is no PEM file of certificates: {0}")]
+    /// A file of certificates or keys is no PEM.
+    #[error("certificates and keys must be PEM: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
 }
 
@@ -70,17 +70,46 @@ impl std::fmt::Debug for Identity {
     }
 }
 
+impl Identity {
+    /// The identity of an earlier run.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+        Ok(Self {
+            der: CertificateDer::from_pem_slice(certificate.as_bytes())?,
+            key_der: PrivateKeyDer::from_pem_slice(key.as_bytes())?,
+            certificate: certificate.to_owned(),
+            key: key.to_owned().into(),
+        })
+    }
+}
+
 impl Authority {
     /// A new authority.
     pub fn generate() -> Result<Self, TlsError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "kubewright-ca");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let params = Self::params();
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
         let (pem, der) = (certificate.pem(), certificate.der().clone());
         Ok(Self { issuer: Issuer::new(params, key), certificate: pem, der })
+    }
+
+    fn params() -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "kubewright-ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        params
+    }
+
+    /// The authority of an earlier run.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        let issuer = Issuer::new(Self::params(), KeyPair::from_pem(key)?);
+        Ok(Self { issuer, certificate: certificate.to_owned(), der })
+    }
+
+    /// Its key as PEM, to be kept and shown to nobody.
+    pub fn key(&self) -> secrecy::SecretString {
+        self.issuer.key().serialize_pem().into()
     }
 
     fn sign(&self, params: &CertificateParams) -> Result<Identity, TlsError> {

@@ -7,10 +7,16 @@ use serde_json::Value;
 
 use super::{
     descriptor::{Descriptor, Json},
+    json::text,
     semantics::FieldValidation,
     verbs::{list::ListAnswer, watch::WatchAnswer},
 };
-use crate::{authn::User, registry::validation::Errors, status::Status, storage::Object};
+use crate::{
+    authn::User,
+    registry::validation::Errors,
+    status::{About, Status},
+    storage::Object,
+};
 
 /// Options that writes have in common.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +63,16 @@ impl Call<'_> {
         if !warnings.contains(&text) {
             warnings.push(text);
         }
+    }
+
+    /// The refusal of a new or changed object. A custom resource that says to be something else is spoken of as that.
+    pub fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
+        let kind = text(object, "kind");
+        let group = text(object, "apiVersion").split_once('/').map_or("", |(group, _)| group);
+        if self.ty.custom.is_none() {
+            return self.invalid(name, errors);
+        }
+        Status::invalid(About { group, kind, name }, errors)
     }
 
     /// The refusal of an object of this type.

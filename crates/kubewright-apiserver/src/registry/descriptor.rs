@@ -7,8 +7,9 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::strategy::Strategy;
+use super::{custom::Custom, strategy::Strategy};
 use crate::{
+    schema::{Gvk, Schemas, TypeRef},
     status::About,
     storage::{Draft, Object},
 };
@@ -35,6 +36,8 @@ pub enum Generation {
     None,
     /// On every change outside of metadata and status.
     Content,
+    /// On every change outside of metadata: custom resources, whose status stays when it has an endpoint of its own.
+    ContentAndStatus,
     /// As `Content`, and when annotations change.
     ContentAndAnnotations,
     /// As `Content`, and on any change of labels or annotations.
@@ -127,7 +130,7 @@ pub struct Descriptor {
     pub short_names: Vec<Text>,
     /// Categories for kubectl.
     pub categories: Vec<Text>,
-    /// The verbs, sorted.
+    /// The verbs, as discovery orders them.
     pub verbs: Vec<Text>,
     /// The subresources, sorted.
     pub subresources: Vec<Subresource>,
@@ -153,6 +156,8 @@ pub struct Descriptor {
     pub conversion: Option<Conversion>,
     /// The functions of the type.
     pub strategy: &'static Strategy,
+    /// The definition behind a custom resource.
+    pub custom: Option<Custom>,
 }
 
 impl Descriptor {
@@ -180,6 +185,14 @@ impl Descriptor {
         self.subresources.iter().find(|s| s.name == name)
     }
 
+    /// The shape of the type: that of its definition, or the built-in one.
+    pub fn schema(&self) -> Option<TypeRef> {
+        match &self.custom {
+            Some(custom) => Some(custom.resource().schema().clone()),
+            None => Schemas::builtin().lookup(&Gvk::new(&*self.group, &*self.version, &*self.kind)),
+        }
+    }
+
     /// For refusals about the resource: `details.kind` is the plural.
     pub fn about<'a>(&'a self, name: &'a str) -> About<'a> {
         About { group: &self.group, kind: &self.plural, name }
@@ -194,18 +207,50 @@ impl Descriptor {
 
     /// Encodes an object of the stored version.
     pub fn draft(&self, object: &Json) -> Draft {
+        if let Some(custom) = &self.custom {
+            return custom.draft(object);
+        }
         Draft::encode(object, self.fields.iter().map(|f| f.value(object)).collect())
     }
 
     /// A stored object as this version shows it, with `kind` and `apiVersion`.
     pub fn decode(&self, object: &Object) -> Json {
-        let mut json = object.decode();
-        if let Some(conversion) = self.conversion {
-            (conversion.from_stored)(&mut json);
+        if let Some(custom) = &self.custom {
+            return custom.show(object);
         }
-        json.insert("kind".into(), self.kind.as_ref().into());
-        json.insert("apiVersion".into(), self.api_version().into());
+        let mut json = object.decode();
+        self.from_stored(&mut json);
         json
+    }
+
+    /// Brings an object of this version into the stored one.
+    pub fn to_stored(&self, object: &mut Json) {
+        if let Some(custom) = &self.custom {
+            custom.to_stored(object);
+        }
+        if let Some(conversion) = self.conversion {
+            (conversion.to_stored)(object);
+        }
+    }
+
+    /// Brings an object of the stored version into this one.
+    pub fn from_stored(&self, object: &mut Json) {
+        if let Some(custom) = &self.custom {
+            custom.from_stored(object);
+        }
+        if let Some(conversion) = self.conversion {
+            (conversion.from_stored)(object);
+        }
+        object.insert("kind".into(), self.kind.as_ref().into());
+        object.insert("apiVersion".into(), self.api_version().into());
+    }
+
+    /// Whether the stored bytes are what this version shows.
+    pub fn shows_as_stored(&self, object: &Object) -> bool {
+        match &self.custom {
+            Some(custom) => custom.is_current(object),
+            None => self.conversion.is_none(),
+        }
     }
 
     /// `{"kind":"Pod","apiVersion":"v1",`: what stands in front of the stored bytes (without their first brace).
@@ -215,7 +260,7 @@ impl Descriptor {
 
     /// The bytes of one object as it travels alone.
     pub fn encode_single(&self, object: &Object) -> Vec<u8> {
-        if self.conversion.is_some() {
+        if !self.shows_as_stored(object) {
             return serde_json::to_vec(&self.decode(object)).unwrap_or_default();
         }
         let prefix = self.prefix();

@@ -35,6 +35,15 @@ pub fn object_mut<'a>(parent: &'a mut Json, key: &str) -> &'a mut Json {
     slot.as_object_mut().expect("made an object above")
 }
 
+/// Lends an object to a function over values.
+pub fn as_value(object: &mut Json, change: impl FnOnce(&mut Value)) {
+    let mut value = Value::Object(std::mem::take(object));
+    change(&mut value);
+    if let Value::Object(changed) = value {
+        *object = changed;
+    }
+}
+
 /// The elements of a list; none when it is not there.
 pub fn list<'a>(parent: &'a Json, key: &str) -> &'a [Value] {
     parent.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)

@@ -8,6 +8,9 @@
 pub mod actions;
 pub mod builtin;
 pub mod call;
+mod conversion;
+pub mod custom;
+mod definitions;
 pub mod descriptor;
 pub mod json;
 pub mod objectmeta;
@@ -71,6 +74,8 @@ impl Types {
 pub struct Registry {
     types: ArcSwap<Types>,
     changing_types: Mutex<()>,
+    /// Held while definitions are brought up to date.
+    settling: Mutex<()>,
     /// What is stored.
     pub storage: Arc<Storage>,
     /// The time.
@@ -127,6 +132,7 @@ impl Registry {
         Self {
             types: ArcSwap::from_pointee(types),
             changing_types: Mutex::new(()),
+            settling: Mutex::new(()),
             storage: parts.storage,
             clock: parts.clock,
             random: parts.random,
@@ -149,26 +155,20 @@ impl Registry {
         self.types.load().get(group, version, plural).cloned()
     }
 
-    /// Serves more types from now on; those with the same group, version and plural are replaced.
-    pub fn serve(&self, descriptors: Vec<Descriptor>) {
+    /// Serves a resource in these versions and no others; in none, it is served no longer and its watches end.
+    fn replace_types(&self, group: &str, plural: &str, descriptors: Vec<Descriptor>) {
         let _changing = self.changing_types.lock();
         let mut types = Types::clone(&self.types.load());
+        let is_other = |ty: &Descriptor| ty.group != group || ty.plural != plural;
+        if descriptors.is_empty() {
+            let withdrawn = types.ordered.iter().filter(|ty| !is_other(ty));
+            withdrawn.filter_map(|ty| ty.custom.as_ref()).for_each(|custom| custom.definition().close());
+        }
+        types.ordered.retain(|ty| is_other(ty));
+        types.by_path.retain(|_, ty| is_other(ty));
         for descriptor in descriptors {
-            types.ordered.retain(|t| {
-                (&t.group, &t.version, &t.plural)
-                    != (&descriptor.group, &descriptor.version, &descriptor.plural)
-            });
             types.add(descriptor);
         }
-        self.types.store(Arc::new(types));
-    }
-
-    /// Stops serving a resource in all versions.
-    pub fn withdraw(&self, group: &str, plural: &str) {
-        let _changing = self.changing_types.lock();
-        let mut types = Types::clone(&self.types.load());
-        types.ordered.retain(|t| t.group != group || t.plural != plural);
-        types.by_path.retain(|_, t| t.group != group || t.plural != plural);
         self.types.store(Arc::new(types));
     }
 

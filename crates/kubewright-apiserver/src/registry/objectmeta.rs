@@ -49,18 +49,20 @@ pub fn validate(object_: &Json, ty: &Descriptor, errors: &mut Errors) {
             }
         }
     }
-    validate_common(metadata, errors);
+    validate_common(metadata, ty, errors);
 }
 
-fn validate_common(metadata: &Json, errors: &mut Errors) {
+fn validate_common(metadata: &Json, ty: &Descriptor, errors: &mut Errors) {
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|g| *g < 0) {
         errors.invalid("metadata.generation", generation, "must be greater than or equal to 0");
     }
     validate_labels(object(metadata, "labels"), "metadata.labels", errors);
     validate_annotations(object(metadata, "annotations"), "metadata.annotations", errors);
     validate_owners(metadata, errors);
-    for finalizer in super::json::list(metadata, "finalizers").iter().filter_map(Value::as_str) {
-        validate_finalizer(finalizer, "metadata.finalizers", errors);
+    for (n, finalizer) in
+        super::json::list(metadata, "finalizers").iter().filter_map(Value::as_str).enumerate()
+    {
+        validate_finalizer(finalizer, &format!("metadata.finalizers[{n}]"), ty, errors);
     }
 }
 
@@ -92,11 +94,17 @@ pub fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mu
     }
 }
 
-fn validate_finalizer(finalizer: &str, field: &str, errors: &mut Errors) {
+fn validate_finalizer(finalizer: &str, field: &str, ty: &Descriptor, errors: &mut Errors) {
     for why in names::qualified(finalizer) {
         errors.invalid(field, finalizer, &why);
     }
-    if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
+    // Custom resources and what extends the server are only warned.
+    let lenient =
+        ty.custom.is_some() || matches!(ty.group.as_ref(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
+    if !lenient
+        && !finalizer.contains('/')
+        && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+    {
         errors.invalid(
             field,
             finalizer,
@@ -113,14 +121,10 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
         if version.is_empty() {
             errors.invalid(format!("{field}.apiVersion"), version, "version must not be empty");
         }
-        if text(owner, "kind").is_empty() {
-            errors.invalid(format!("{field}.kind"), "", "must not be empty");
-        }
-        if text(owner, "name").is_empty() {
-            errors.invalid(format!("{field}.name"), "", "must not be empty");
-        }
-        if text(owner, "uid").is_empty() {
-            errors.invalid(format!("{field}.uid"), "", "must not be empty");
+        for key in ["kind", "name", "uid"] {
+            if text(owner, key).is_empty() {
+                errors.required(format!("{field}.{key}"), "");
+            }
         }
         if version == "v1" && text(owner, "kind") == "Event" {
             errors.invalid(
@@ -149,7 +153,7 @@ fn owner_list(metadata: &Json) -> Value {
 }
 
 /// Carries over what an update may leave out, and checks what it may not change.
-pub fn validate_update(new: &mut Json, old: &Json, errors: &mut Errors) {
+pub fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut Errors) {
     let old_meta = meta(old);
     let new_meta = meta_mut(new);
     for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -183,7 +187,7 @@ pub fn validate_update(new: &mut Json, old: &Json, errors: &mut Errors) {
             errors.invalid(format!("metadata.{key}"), value, "field is immutable");
         }
     }
-    validate_common(new_meta, errors);
+    validate_common(new_meta, ty, errors);
 }
 
 /// Whether a change counts up the generation.
@@ -197,6 +201,7 @@ pub fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
     match rule {
         Generation::None => false,
         Generation::Content => content,
+        Generation::ContentAndStatus => content || differs("status"),
         Generation::ContentAndAnnotations => content || meta_differs("annotations"),
         Generation::ContentAndMetadata => content || meta_differs("annotations") || meta_differs("labels"),
     }

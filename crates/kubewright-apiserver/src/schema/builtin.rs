@@ -77,12 +77,20 @@ impl Schemas {
 
     /// The schema of a kind.
     pub fn lookup(&'static self, gvk: &Gvk) -> Option<TypeRef> {
-        self.definition_of(gvk).map(|id| TypeRef::builtin(self.definition_node(id)))
+        self.find(&gvk.group, &gvk.version, &gvk.kind)
+    }
+
+    /// The schema of a kind whose names are at hand.
+    pub(crate) fn find(&'static self, group: &str, version: &str, kind: &str) -> Option<TypeRef> {
+        self.number_of((group, version, kind)).map(|id| TypeRef::builtin(self.definition_node(id)))
     }
 
     /// The number of the definition behind a kind.
     pub fn definition_of(&self, gvk: &Gvk) -> Option<u16> {
-        let wanted = (&*gvk.group, &*gvk.version, &*gvk.kind);
+        self.number_of((&gvk.group, &gvk.version, &gvk.kind))
+    }
+
+    fn number_of(&self, wanted: (&str, &str, &str)) -> Option<u16> {
         let (mut low, mut high) = (0, self.table.kind_count);
         while low < high {
             let middle = low.midpoint(high);

@@ -25,7 +25,7 @@ pub(crate) mod go;
 pub mod lists;
 pub(crate) mod node;
 pub mod prune;
-mod quantity;
+pub(crate) mod quantity;
 mod structural;
 mod table;
 pub(crate) mod time;

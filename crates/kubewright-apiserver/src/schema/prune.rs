@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Child, Kind, Node, Rest, body, go};
+use super::{Kind, Node, Rest, body, canonical::canonicalise, go};
 
-/// Prunes a custom resource and returns what went: `unknown field "spec.b"`, sorted by path.
+/// Prunes a custom resource and returns what went: `unknown field "spec.b"`; first from its metadata, then from its
+/// content and at last from the metadata of embedded objects, each sorted by path.
 ///
 /// apiVersion, kind and metadata of the object and of embedded resources stay; unknown fields inside metadata go, as
 /// they do when Go decodes it.
@@ -23,14 +24,28 @@ use super::{Child, Kind, Node, Rest, body, go};
 /// # Ok::<(), kubewright_apiserver::schema::SchemaError>(())
 /// ```
 pub fn prune(schema: &Node, value: &mut Value) -> Vec<String> {
-    let mut gone = Vec::new();
+    let mut gone = Gone::default();
     visit(schema, value, &mut String::new(), schema.preserve_unknown, &mut gone);
-    gone.sort();
-    gone.iter().map(|path| format!("unknown field {}", go::quote(path))).collect()
+    let Gone { mut content, metadata: (own, mut embedded) } = gone;
+    content.sort();
+    embedded.sort();
+    own.iter()
+        .chain(&content)
+        .chain(&embedded)
+        .map(|path| format!("unknown field {}", go::quote(path)))
+        .collect()
+}
+
+/// The paths of what went.
+#[derive(Default)]
+struct Gone {
+    content: Vec<String>,
+    /// Of the object itself, and of those inside of it.
+    metadata: (Vec<String>, Vec<String>),
 }
 
 /// `keep` says whether fields that the node does not name stay.
-fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &mut Vec<String>) {
+fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &mut Gone) {
     let length = path.len();
     match value {
         Value::Object(map) => {
@@ -46,7 +61,15 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
                 match (field, object.map(|object| &object.rest)) {
                     _ if is_meta => {
                         if key == "metadata" {
-                            prune_metadata(field.map(|field| &field.node), value, path, gone);
+                            let is_own = length == 0;
+                            let gone = if is_own { &mut gone.metadata.0 } else { &mut gone.metadata.1 };
+                            let node = field.map(|field| field.node.node());
+                            prune_metadata(node, value, path, gone);
+                            // That of the object itself is settled with the rest of it: until then, an empty list of
+                            // managers is a wish.
+                            if let (false, Some(node)) = (is_own, node) {
+                                canonicalise(node, value);
+                            }
                         }
                     }
                     (Some(field), _) => {
@@ -59,7 +82,7 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
                     }
                     _ if keep => {}
                     _ => {
-                        gone.push(path.clone());
+                        gone.content.push(path.clone());
                         drop.push(key.clone());
                     }
                 }
@@ -85,8 +108,8 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
     }
 }
 
-fn prune_metadata(node: Option<&Child>, value: &mut Value, path: &str, gone: &mut Vec<String>) {
-    let Some(node) = node.map(Child::node) else { return };
+fn prune_metadata(node: Option<&Node>, value: &mut Value, path: &str, gone: &mut Vec<String>) {
+    let Some(node) = node else { return };
     let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
     if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &limits) {
         let names =
@@ -144,8 +167,8 @@ mod tests {
             gone,
             [
                 r#"unknown field "metadata.banana""#,
-                r#"unknown field "t.metadata.y""#,
-                r#"unknown field "t.z""#
+                r#"unknown field "t.z""#,
+                r#"unknown field "t.metadata.y""#
             ]
         );
     }

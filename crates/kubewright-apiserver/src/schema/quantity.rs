@@ -32,6 +32,11 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     })
 }
 
+/// An amount in thousandths, rounded away from zero; `None` where it is none.
+pub(crate) fn thousandths(text: &str) -> Option<i128> {
+    Some(round_away(parse(text)?.nanos, NANO / 1000))
+}
+
 const NANO: i128 = 1_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

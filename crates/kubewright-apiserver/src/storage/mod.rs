@@ -7,23 +7,32 @@
 //! - Every resource has a [`Feed`] of its changes. [`Cursor`]s walk it from any retained revision; older ones are
 //!   [`Expired`]. A read at an older revision takes the present snapshot and undoes the changes since.
 //!
+//! - With a data directory ([`Storage::open`]) a write is published when it is on disk, and not before: what readers and
+//!   watchers have seen, no crash takes back. Writers see each other's decisions at once ([`Storage::snapshot`]); what
+//!   leaves the server comes from [`Storage::committed`], and whoever acknowledges a write waits for
+//!   [`Storage::confirmed`]. Without a directory all of this is the same thing and costs nothing.
+//!
 //! Pitfall: [`Storage`] knows nothing of Kubernetes rules. Whoever writes must have read first and passes the revision
 //! it read; a write that lost a race is told what is there now.
 
+mod durable;
 mod history;
 mod object;
 mod snapshot;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use kubewright::ObjectKey;
 use parking_lot::{Mutex, RwLock};
 
+use self::durable::Durable;
+pub(crate) use self::durable::replace;
 pub use self::{
+    durable::{DataDirError, NotStored},
     history::{Cursor, Event, Expired, Feed, Retention},
-    object::{Draft, Meta, Object},
+    object::{Draft, Meta, Object, Written},
     snapshot::{Collection, Snapshot},
 };
 
@@ -65,38 +74,142 @@ pub enum Expect {
 /// ```
 #[derive(Debug, Default)]
 pub struct Storage {
+    shared: Arc<Shared>,
+    durable: Option<Durable>,
+}
+
+/// What the store and the thread that writes its log share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// What everybody may be told.
     published: ArcSwap<Snapshot>,
-    /// Held while a write is decided and published; readers never take it.
+    /// Held while a write is decided, and while one is published; readers never take it.
     writer: Mutex<()>,
     feeds: RwLock<OrdMap<Arc<str>, Arc<Feed>>>,
     retention: Retention,
+    /// History begins here: at 0, or at what was found in the data directory.
+    floor: u64,
 }
 
-impl Storage {
-    /// A store that keeps this much history.
-    pub fn with_retention(retention: Retention) -> Self {
-        Self { retention, ..Self::default() }
+impl Shared {
+    fn starting_with(snapshot: Snapshot, retention: Retention) -> Self {
+        let floor = snapshot.revision;
+        Self { published: ArcSwap::from_pointee(snapshot), retention, floor, ..Self::default() }
     }
 
-    /// Everything that is stored now.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    fn committed(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
 
-    /// One object as it is now.
-    pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
-        self.published.load().get(resource, key)
+    /// The snapshot first, then the history: whoever hears of a change can also read it. The write lock is held.
+    fn publish(&self, resource: &str, event: Event, snapshot: Snapshot) {
+        let feed = self.feed(resource);
+        self.published.store(Arc::new(snapshot));
+        feed.push(event, self.retention);
     }
 
-    /// The revision of the last write.
+    /// The same for writes that were decided earlier.
+    fn publish_all(&self, writes: impl Iterator<Item = (Arc<str>, Event, Snapshot)>) {
+        let _writing = self.writer.lock();
+        for (resource, event, snapshot) in writes {
+            self.publish(&resource, event, snapshot);
+        }
+    }
+
+    fn feed(&self, resource: &str) -> Arc<Feed> {
+        if let Some(feed) = self.feeds.read().get(resource) {
+            return Arc::clone(feed);
+        }
+        let mut feeds = self.feeds.write();
+        if let Some(feed) = feeds.get(resource) {
+            return Arc::clone(feed);
+        }
+        let feed = Arc::new(Feed::starting_at(self.floor));
+        feeds.insert(resource.into(), Arc::clone(&feed));
+        feed
+    }
+}
+
+impl Storage {
+    /// A store in memory that keeps this much history.
+    pub fn with_retention(retention: Retention) -> Self {
+        Self { shared: Arc::new(Shared::starting_with(Snapshot::default(), retention)), durable: None }
+    }
+
+    /// A store in a directory, which is made when it is not there. Blocks while it reads what is in it.
+    ///
+    /// ```
+    /// use kubewright::ObjectKey;
+    /// use kubewright_apiserver::storage::{Draft, Expect, Retention, Storage};
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let directory = tempfile::tempdir()?;
+    /// let key = ObjectKey::namespaced("default", "a");
+    /// let storage = Storage::open(directory.path(), Retention::default())?;
+    /// let draft = Draft::encode(json!({"metadata": {"name": "a"}}).as_object().unwrap(), Box::default());
+    /// storage.put("configmaps", &key, Expect::Absent, draft)?;
+    /// storage.confirmed().await?;
+    /// drop(storage);
+    ///
+    /// let again = Storage::open(directory.path(), Retention::default())?;
+    /// assert_eq!(again.get("configmaps", &key).unwrap().revision, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn open(directory: &Path, retention: Retention) -> Result<Self, DataDirError> {
+        let (shared, durable) = Durable::open(directory, retention)?;
+        Ok(Self { shared, durable: Some(durable) })
+    }
+
+    /// Everything that is decided: what the next write is checked against. Not to be shown to anybody.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.head().load_full()
+    }
+
+    /// Everything that no crash takes back: what may be shown.
+    pub fn committed(&self) -> Arc<Snapshot> {
+        self.shared.committed()
+    }
+
+    fn head(&self) -> &ArcSwap<Snapshot> {
+        self.durable.as_ref().map_or(&self.shared.published, |durable| &durable.head)
+    }
+
+    /// One object as it is decided.
+    pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.head().load().get(resource, key)
+    }
+
+    /// The revision of the last write that may be shown.
     pub fn revision(&self) -> u64 {
-        self.published.load().revision
+        self.shared.published.load().revision
     }
 
     /// A revision up to which every change is in the history: no write is between its snapshot and its event.
     pub fn settled(&self) -> u64 {
-        let _writing = self.writer.lock();
+        let _writing = self.shared.writer.lock();
         self.revision()
+    }
+
+    /// Whether writes can be taken; when the data directory cannot be written, they had better not begin.
+    pub fn accepts_writes(&self) -> Result<(), NotStored> {
+        self.durable.as_ref().map_or(Ok(()), Durable::accepts)
+    }
+
+    /// Returns when everything that has been decided is committed.
+    pub async fn confirmed(&self) -> Result<(), NotStored> {
+        match &self.durable {
+            None => Ok(()),
+            Some(durable) => durable.confirmed(&self.shared.published).await,
+        }
+    }
+
+    /// The same, blocking the thread: for whoever starts a server.
+    pub(crate) fn confirmed_blocking(&self) -> Result<(), NotStored> {
+        match &self.durable {
+            None => Ok(()),
+            Some(durable) => durable.confirmed_blocking(&self.shared.published),
+        }
     }
 
     /// Creates or replaces an object.
@@ -107,8 +220,8 @@ impl Storage {
         expect: Expect,
         draft: Draft,
     ) -> Result<Arc<Object>, Raced> {
-        let _writing = self.writer.lock();
-        let snapshot = self.published.load_full();
+        let _writing = self.shared.writer.lock();
+        let snapshot = self.head().load_full();
         let mut collection = snapshot.collection(resource);
         let before = collection.get(key).cloned();
         check(before.as_ref(), expect)?;
@@ -122,14 +235,14 @@ impl Storage {
             after: Some(Arc::clone(&object)),
             shown: Arc::clone(&object),
         };
-        self.publish(&snapshot, resource, collection, event);
+        self.decide(&snapshot, resource, collection, event);
         Ok(object)
     }
 
     /// Removes an object; answers what watchers are shown: its last state under the revision of the removal.
     pub fn remove(&self, resource: &str, key: &ObjectKey, revision: u64) -> Result<Arc<Object>, Raced> {
-        let _writing = self.writer.lock();
-        let snapshot = self.published.load_full();
+        let _writing = self.shared.writer.lock();
+        let snapshot = self.head().load_full();
         let mut collection = snapshot.collection(resource);
         let before = collection.get(key).cloned();
         check(before.as_ref(), Expect::Revision(revision))?;
@@ -144,40 +257,32 @@ impl Storage {
             after: None,
             shown: Arc::clone(&shown),
         };
-        self.publish(&snapshot, resource, collection, event);
+        self.decide(&snapshot, resource, collection, event);
         Ok(shown)
     }
 
-    /// The snapshot first, then the history: whoever hears of a change can also read it.
-    fn publish(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
-        let feed = self.feed(resource);
+    /// Makes a write happen. The write lock is held.
+    fn decide(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
         let mut next = Snapshot { revision: event.revision, resources: old.resources.clone() };
         next.resources.insert(resource.into(), collection);
-        self.published.store(Arc::new(next));
-        feed.push(event, self.retention);
+        match &self.durable {
+            None => self.shared.publish(resource, event, next),
+            Some(durable) => durable.hand_over(resource, event, next),
+        }
     }
 
     /// The history of a resource.
     pub fn feed(&self, resource: &str) -> Arc<Feed> {
-        if let Some(feed) = self.feeds.read().get(resource) {
-            return Arc::clone(feed);
-        }
-        let mut feeds = self.feeds.write();
-        if let Some(feed) = feeds.get(resource) {
-            return Arc::clone(feed);
-        }
-        let feed = Arc::new(Feed::starting_at(0));
-        feeds.insert(resource.into(), Arc::clone(&feed));
-        feed
+        self.shared.feed(resource)
     }
 
     /// The objects of a resource as they were at a revision that is not in the future.
     pub fn collection_at(&self, resource: &str, revision: u64) -> Result<Collection, Expired> {
         let (mut collection, undo) = {
             // Between the publication of a snapshot and of its event, only the writer sees both.
-            let _writing = self.writer.lock();
+            let _writing = self.shared.writer.lock();
             let feed = self.feed(resource);
-            (self.published.load().collection(resource), feed.after(revision, usize::MAX)?)
+            (self.shared.published.load().collection(resource), feed.after(revision, usize::MAX)?)
         };
         for event in undo.iter().rev() {
             match &event.before {
@@ -190,16 +295,16 @@ impl Storage {
 
     /// Forgets all history: watches and reads from before now answer 410, as after an etcd compaction.
     pub fn compact(&self) {
-        let _writing = self.writer.lock();
+        let _writing = self.shared.writer.lock();
         let revision = self.revision();
-        for feed in self.feeds.read().values() {
+        for feed in self.shared.feeds.read().values() {
             feed.compact(revision);
         }
     }
 
     /// Ends every watch.
     pub fn close(&self) {
-        for feed in self.feeds.read().values() {
+        for feed in self.shared.feeds.read().values() {
             feed.close();
         }
     }

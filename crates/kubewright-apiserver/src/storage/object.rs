@@ -24,6 +24,19 @@ pub struct Meta {
     pub deletion: Option<Box<str>>,
     /// The values of the type's selectable fields, in the order of its descriptor.
     pub fields: Box<[Box<str>]>,
+    /// For custom resources: the version of the definition that the bytes are written in.
+    pub written: Option<Written>,
+}
+
+/// The version of a definition that a custom resource is stored in.
+///
+/// Definitions change under their objects: a read has to know by which schema the bytes were pruned and filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The version's name, such as `v1beta1`.
+    pub version: Box<str>,
+    /// Which schema that version had.
+    pub schema: u64,
 }
 
 impl Meta {
@@ -53,6 +66,7 @@ impl Meta {
             finalizers: list("finalizers").filter_map(|f| Some(f.as_str()?.into())).collect(),
             deletion: text("deletionTimestamp").map(Into::into),
             fields,
+            written: None,
         }
     }
 }
@@ -113,6 +127,13 @@ impl Draft {
         Self { bytes, gap, meta }
     }
 
+    /// Notes by which version of its definition a custom resource was written.
+    #[must_use]
+    pub fn written(mut self, written: Written) -> Self {
+        Arc::make_mut(&mut self.meta).written = Some(written);
+        self
+    }
+
     /// The finished object, written at `revision`.
     pub(super) fn finish(self, revision: u64) -> Object {
         let digits = revision.to_string();
@@ -157,6 +178,18 @@ pub struct Object {
 }
 
 impl Object {
+    /// An object that was stored before; `None` when its parts do not belong together.
+    pub(super) fn restore(revision: u64, bytes: Bytes, gap: usize, meta: Arc<Meta>) -> Option<Self> {
+        let digits = format!("{revision}\"");
+        let fits = bytes.get(gap..)?.starts_with(digits.as_bytes()) && bytes.ends_with(b"}");
+        fits.then_some(Self { revision, bytes, gap, meta })
+    }
+
+    /// Where the digits of its `resourceVersion` begin.
+    pub(super) fn gap(&self) -> usize {
+        self.gap
+    }
+
     /// The same content under another revision: what a deletion shows to watchers.
     #[must_use]
     pub fn at(&self, revision: u64) -> Self {
@@ -171,11 +204,11 @@ impl Object {
 
     /// The decoded object, still without `kind` and `apiVersion`.
     pub fn decode(&self) -> Map<String, Value> {
-        match serde_json::from_slice(&self.bytes) {
-            Ok(Value::Object(map)) => map,
-            // Only encoded objects are stored; an empty one is still an answer without a panic.
-            _ => Map::new(),
-        }
+        let mut source = serde_json::Deserializer::from_slice(&self.bytes);
+        // What was nested too deep was refused when it came, at more levels than the reader's own limit.
+        source.disable_recursion_limit();
+        // Only encoded objects are stored; an empty one is still an answer without a panic.
+        serde::Deserialize::deserialize(&mut source).unwrap_or_default()
     }
 }
 
@@ -208,6 +241,16 @@ mod tests {
         let later = stored.at(99_999);
         assert_eq!(later.decode()["metadata"]["resourceVersion"], "99999");
         assert_eq!(later.at(1234).bytes, stored.bytes);
+    }
+
+    #[test]
+    fn an_object_that_nests_as_deep_as_bodies_may_comes_back() {
+        let mut deep = json!(1);
+        for _ in 0..crate::schema::body::MAX_DEPTH {
+            deep = json!({ "a": deep });
+        }
+        let object = map(&json!({"metadata": {"name": "a"}, "deep": deep}));
+        assert_eq!(Draft::encode(&object, Box::default()).finish(1).decode()["deep"], object["deep"]);
     }
 
     #[test]

@@ -70,6 +70,20 @@ impl Snapshot {
         self.resources.get(resource)?.get(key).cloned()
     }
 
+    /// Stores an object that was stored before.
+    pub(super) fn insert(&mut self, resource: &str, key: ObjectKey, object: Arc<Object>) {
+        if let Some(collection) = self.resources.get_mut(resource) {
+            collection.objects.insert(key, object);
+        } else {
+            self.resources.insert(resource.into(), Collection { objects: OrdMap::unit(key, object) });
+        }
+    }
+
+    /// Removes an object that was removed before; whether it was there.
+    pub(super) fn remove(&mut self, resource: &str, key: &ObjectKey) -> bool {
+        self.resources.get_mut(resource).is_some_and(|c| c.objects.remove(key).is_some())
+    }
+
     /// The names of all resources that hold or held objects.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<str>> {
         self.resources.keys()

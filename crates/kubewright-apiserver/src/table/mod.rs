@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::{age::age, columns::Column};
 use crate::{
+    crd::resource::CustomResource,
     registry::{
         descriptor::{Descriptor, Json},
         json::{meta, name},
@@ -62,6 +63,9 @@ pub fn of(
     options: Options,
     now: Timestamp,
 ) -> Value {
+    if let Some(custom) = &ty.custom {
+        return of_custom(custom.resource(), objects, metadata, version, options, now);
+    }
     let printer = printers::of(&ty.group, &ty.kind);
     let rows: Vec<Value> = objects
         .iter()
@@ -70,19 +74,48 @@ pub fn of(
             if let Some(conditions) = (printer.conditions)(object) {
                 row["conditions"] = conditions;
             }
-            match options {
-                Options::Metadata => {
-                    let mut shown = partial(object, version);
-                    hide_internal(ty, &mut shown);
-                    row["object"] = shown;
-                }
-                Options::Object => row["object"] = Value::Object(object.clone()),
-                Options::None => row["object"] = Value::Null,
+            row["object"] = in_row(object, version, options);
+            if options == Options::Metadata {
+                hide_internal(ty, &mut row["object"]);
             }
             row
         })
         .collect();
-    table(printer.columns, &rows, metadata, version)
+    table(&column_values(printer.columns), &rows, metadata, version)
+}
+
+/// What a row carries besides its cells.
+fn in_row(object: &Json, version: &str, options: Options) -> Value {
+    match options {
+        Options::Metadata => partial(object, version),
+        Options::Object => Value::Object(object.clone()),
+        Options::None => Value::Null,
+    }
+}
+
+/// A table of custom resources, with the columns of their definition.
+fn of_custom(
+    resource: &CustomResource,
+    objects: &[Json],
+    metadata: &Map<String, Value>,
+    version: &str,
+    options: Options,
+    now: Timestamp,
+) -> Value {
+    let row = |object: &Json| {
+        let cells = resource.cells(&Value::Object(object.clone()), |time| match time {
+            "" | "null" => "<unknown>".to_owned(),
+            time if time.parse::<Timestamp>().is_err() => "<invalid>".to_owned(),
+            time => age::since(time, now),
+        });
+        json!({"cells": cells, "object": in_row(object, version, options)})
+    };
+    let rows: Vec<Value> = objects.iter().map(row).collect();
+    table(&resource.column_definitions(), &rows, metadata, version)
+}
+
+fn column_values(columns: &[Column]) -> Vec<Value> {
+    columns.iter().map(Column::to_value).collect()
 }
 
 /// Tables are made of upstream's internal form, which has no annotation for a daemon set's template generation.
@@ -114,11 +147,10 @@ pub fn of_scale(scale: &Value, version: &str, now: Timestamp) -> Value {
     if let Some(revision) = meta(object).get("resourceVersion") {
         metadata.insert("resourceVersion".into(), revision.clone());
     }
-    table(columns::SCALE, &[row], &metadata, version)
+    table(&column_values(columns::SCALE), &[row], &metadata, version)
 }
 
-fn table(columns: &[Column], rows: &[Value], metadata: &Map<String, Value>, version: &str) -> Value {
-    let columns: Vec<Value> = columns.iter().map(Column::to_value).collect();
+fn table(columns: &[Value], rows: &[Value], metadata: &Map<String, Value>, version: &str) -> Value {
     json!({
         "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata,
         "columnDefinitions": columns, "rows": rows,

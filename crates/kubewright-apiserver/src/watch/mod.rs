@@ -79,9 +79,18 @@ impl Watch {
                 Ok(cursor) => {
                     let wake =
                         if self.answer.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
+                    let custom = self.answer.ty.custom.as_ref();
+                    let changed = async {
+                        match custom {
+                            Some(custom) => custom.closed().await,
+                            None => std::future::pending().await,
+                        }
+                    };
                     tokio::select! {
                         biased;
                         events = cursor.next() => Some(events),
+                        // The definition is another one now; what comes is for watches that begin with it.
+                        () = changed => Some(Ok(None)),
                         () = tokio::time::sleep_until(wake) => None,
                     }
                 }
@@ -132,7 +141,7 @@ impl Watch {
             self.ready.push_back(format!("{line}\n").into());
             return;
         }
-        if ty.conversion.is_some() {
+        if !ty.shows_as_stored(object) {
             let line = json!({"type": kind, "object": ty.decode(object)}).to_string();
             self.ready.push_back(format!("{line}\n").into());
             return;

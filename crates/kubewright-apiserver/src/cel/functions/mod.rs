@@ -1,5 +1,6 @@
 //! The functions: those of the language and those of the Kubernetes library.
 
+pub(super) mod authz;
 mod formats;
 mod lists;
 pub(super) mod net;
@@ -42,6 +43,8 @@ pub(super) fn cost(function: &str, args: &[Val<'_>]) -> usize {
         }
         "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "includes" | "sort" | "distinct"
         | "flatten" => size(0).max(1),
+        // Two checks fit into one expression, a third does not.
+        "check" if matches!(args.first(), Some(Val::Authz(_))) => 350_000,
         "equivalent" | "intersects" => size(0).max(1) * size(1).max(1),
         _ => 1,
     }
@@ -70,6 +73,7 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>], pattern: Option<&Regex>
         .or_else(|| time::call(function, args))
         .or_else(|| net::call(function, args))
         .or_else(|| numbers::call(function, args))
-        .or_else(|| formats::call(function, args));
+        .or_else(|| formats::call(function, args))
+        .or_else(|| authz::call(function, args));
     found.unwrap_or_else(|| fail("no such overload"))
 }

@@ -57,24 +57,18 @@ impl Strictness {
     }
 }
 
-/// What is wrong with a new definition.
+/// What is wrong with a new definition. That its name is one at all is checked with the metadata of all types.
 pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     let name = crd["metadata"]["name"].as_str().unwrap_or_default();
     let mut out = Vec::new();
-    if name.is_empty() {
-        out.push(required("metadata.name", "name or generateName is required"));
-    } else {
-        let names = &crd["spec"]["names"];
-        let wanted = format!(
-            "{}.{}",
-            names["plural"].as_str().unwrap_or_default(),
-            crd["spec"]["group"].as_str().unwrap_or_default()
-        );
-        let mut reasons = names::subdomain(name);
-        if name != wanted {
-            reasons.push("must be spec.names.plural+\".\"+spec.group".to_owned());
-        }
-        out.extend(reasons.into_iter().map(|reason| invalid("metadata.name", name, reason)));
+    let names = &crd["spec"]["names"];
+    let wanted = format!(
+        "{}.{}",
+        names["plural"].as_str().unwrap_or_default(),
+        crd["spec"]["group"].as_str().unwrap_or_default()
+    );
+    if !name.is_empty() && name != wanted {
+        out.push(invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
     out.extend(validate_spec(crd, None));
     out.extend(validate_rest(crd, None));

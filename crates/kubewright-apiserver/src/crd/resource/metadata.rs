@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{
-    crd::names,
-    schema::{
-        field::{ErrorKind, FieldError},
-        go,
-    },
+use crate::schema::{
+    field::{ErrorKind, FieldError},
+    go,
 };
 
 /// Metadata is an object.
@@ -17,15 +14,6 @@ pub(super) fn shape(object: &Value) -> Option<FieldError> {
     let metadata = object.get("metadata").filter(|metadata| !metadata.is_object() && !metadata.is_null())?;
     let detail = format!("expected map[string]interface{{}}, got {}", go::type_name(metadata));
     Some(FieldError::new(ErrorKind::Invalid, "metadata", metadata.clone(), detail))
-}
-
-/// The name is an RFC 1123 subdomain.
-pub(super) fn name(object: &Value) -> Vec<FieldError> {
-    let Some(name) = object["metadata"]["name"].as_str().filter(|name| !name.is_empty()) else {
-        return Vec::new();
-    };
-    let error = |reason| FieldError::new(ErrorKind::Invalid, "metadata.name", name, reason);
-    names::subdomain(name).into_iter().map(error).collect()
 }
 
 /// Warnings about new finalizers that do not say whose they are.

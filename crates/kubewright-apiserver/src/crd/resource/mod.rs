@@ -10,9 +10,12 @@
 
 pub mod columns;
 mod deprecation;
+mod embedded;
 mod metadata;
 pub mod scale;
 mod versions;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -23,7 +26,8 @@ use super::{
 use crate::{
     cel::rules::{Budget, Findings, Rules},
     schema::{
-        Gvk, SchemaError, TypeRef,
+        Gvk, Node, SchemaError, TypeRef,
+        canonical::canonicalise,
         default::apply_defaults,
         field::{ErrorKind, FieldError},
         lists,
@@ -74,6 +78,8 @@ pub struct CustomResource {
     columns: Vec<Column>,
     selectable: Vec<(String, JsonPath)>,
     warning: Option<String>,
+    written: Option<Arc<Value>>,
+    fingerprint: u64,
 }
 
 impl CustomResource {
@@ -108,7 +114,8 @@ impl CustomResource {
             |source| ResourceError::Schema { definition: definition(), version: version.to_owned(), source };
         let versions = crd["spec"]["versions"].as_array().ok_or_else(no_version)?;
         let written = versions.iter().find(|known| known["name"] == version).ok_or_else(no_version)?;
-        let schema = &written["schema"]["openAPIV3Schema"];
+        let openapi = &written["schema"]["openAPIV3Schema"];
+        let schema = openapi;
         let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let schema = if schema.is_object() { schema } else { &open };
         let has_status = written["subresources"]["status"].is_object();
@@ -130,6 +137,8 @@ impl CustomResource {
             columns: columns::of(Props::of(written).list("additionalPrinterColumns")),
             selectable: selectable.collect(),
             warning: deprecation::warning(&crd["spec"], version),
+            written: openapi.is_object().then(|| Arc::new(openapi.clone())),
+            fingerprint: fingerprint(version, openapi),
         })
     }
 
@@ -141,6 +150,16 @@ impl CustomResource {
     /// The shape of the type, for apply and managedFields.
     pub fn schema(&self) -> &TypeRef {
         &self.schema
+    }
+
+    /// The `openAPIV3Schema` as the definition has it, for whoever publishes it.
+    pub fn openapi(&self) -> Option<&Arc<Value>> {
+        self.written.as_ref()
+    }
+
+    /// Tells schemas apart: objects written under the same one need not be pruned and filled in again.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// Whether status is written only through its own endpoint.
@@ -173,6 +192,18 @@ impl CustomResource {
         apply_defaults(&self.schema, object);
     }
 
+    /// The schema of `metadata`.
+    pub(crate) fn metadata(&self) -> Option<&Node> {
+        Some(self.schema.as_object()?.field("metadata")?.node.node())
+    }
+
+    /// Brings metadata, which has a Go type even here, into the form in which Go prints it.
+    pub(crate) fn settle_metadata(&self, object: &mut Value) {
+        if let (Some(node), Some(value)) = (self.metadata(), object.get_mut("metadata")) {
+            canonicalise(node, value);
+        }
+    }
+
     /// An object of another version of the same definition as this version has it (conversion strategy None).
     pub fn convert(&self, object: &mut Value) {
         if object["apiVersion"] != self.gvk.api_version() {
@@ -181,14 +212,19 @@ impl CustomResource {
         }
     }
 
-    /// The values that field selectors can ask for, by name; one that is absent is empty.
-    pub fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        let text = |path: &JsonPath| match path.find(object).first() {
+    /// The names of the fields that selectors can ask for, besides name and namespace.
+    pub fn selectable_fields(&self) -> impl Iterator<Item = &str> {
+        self.selectable.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The value of a selectable field, by its place among [`Self::selectable_fields`]; one that is absent is empty.
+    pub fn selected(&self, object: &Value, field: usize) -> String {
+        let found = self.selectable.get(field).and_then(|(_, path)| path.find(object).into_iter().next());
+        match found {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
-        };
-        self.selectable.iter().map(|(name, path)| (name.clone(), text(path))).collect()
+        }
     }
 
     /// A new object: generation 1, and no status if that has an endpoint of its own.
@@ -236,9 +272,9 @@ impl CustomResource {
         let mut errors = self.check_type(object);
         if errors.is_empty() {
             errors.extend(metadata::shape(object));
-            errors.extend(metadata::name(object));
             errors.extend(self.validator.validate(object));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(object, true)));
+            errors.extend(embedded::validate(&self.schema, object));
             errors.extend(lists::validate(&self.schema, object));
         }
         let mut found = self.with_rules(errors, object, None);
@@ -253,6 +289,7 @@ impl CustomResource {
             errors.extend(metadata::shape(new));
             errors.extend(self.validator.validate_update(new, old));
             errors.extend(self.scale.iter().flat_map(|scale| scale.validate(new, true)));
+            errors.extend(embedded::validate(&self.schema, new));
             errors.extend(self.list_errors(new, old));
         }
         let mut found = self.with_rules(errors, new, Some(old));
@@ -314,6 +351,16 @@ impl CustomResource {
         errors.append(&mut found.errors);
         Findings { errors, warnings: found.warnings }
     }
+}
+
+/// A number that stands for a version and its schema; the same after a restart.
+fn fingerprint(version: &str, schema: &Value) -> u64 {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    context.update(version.as_bytes());
+    context.update(b"/");
+    context.update(schema.to_string().as_bytes());
+    let digest = context.finish();
+    digest.as_ref().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 /// Everything but metadata.

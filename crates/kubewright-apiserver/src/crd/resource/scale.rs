@@ -112,6 +112,13 @@ impl ScalePaths {
         out
     }
 
+    /// Whether an object says how many replicas it wants.
+    pub(crate) fn has_replicas(&self, object: &Map<String, Value>) -> bool {
+        let mut names = keys(&self.spec_replicas).into_iter();
+        let first = names.next().and_then(|name| object.get(name));
+        names.fold(first, |at, name| at?.get(name)).is_some()
+    }
+
     /// The Scale of an object.
     pub fn view(&self, object: &Value) -> Result<Value, ScaleError> {
         let wanted = number(object, &self.spec_replicas).map_err(ScaleError::WrongType)?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{CustomResource, ResourceError};
 use crate::{
     apply::{ApplyError, Converter},
-    crd::definition::storage_version,
+    crd::{definition::storage_version, props::set},
     schema::TypeRef,
 };
 
@@ -50,9 +50,19 @@ impl Versions {
         self.versions.iter().find(|known| known.gvk().version == version)
     }
 
+    /// All of them, in the order of the definition.
+    pub fn all(&self) -> &[CustomResource] {
+        &self.versions
+    }
+
+    /// The one that objects are stored in.
+    pub fn storage(&self) -> Option<&CustomResource> {
+        self.versions.get(self.storage?)
+    }
+
     /// An object of any version in the one that is stored.
     pub fn to_storage(&self, mut object: Value) -> Value {
-        if let Some(storage) = self.storage.and_then(|at| self.versions.get(at)) {
+        if let Some(storage) = self.storage() {
             storage.convert(&mut object);
         }
         object
@@ -78,8 +88,9 @@ impl Converter for Versions {
         else {
             return Ok(None);
         };
+        // Nothing is pruned here: ownership of what another version does not have cannot be computed, as upstream.
         let mut object = object.clone();
-        version.convert(&mut object);
+        set(&mut object, &["apiVersion"], api_version);
         Ok(Some((object, version.schema().clone())))
     }
 }

@@ -23,6 +23,8 @@ impl Registry {
         let pod = call.ty.decode(&stored);
         let mut options = DeleteOptions::parse(object(eviction, "deleteOptions"), std::iter::empty())?;
         options.dry_run |= call.options.dry_run;
+        // The eviction itself was under admission.
+        options.admitted = true;
         let on_pod = Call {
             ty: call.ty,
             namespace: call.namespace,

@@ -1,7 +1,5 @@
 //! `/scale`: a workload as its number of replicas.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,11 +7,12 @@ use crate::{
         Managed, ManagedError,
         scale::{ReplicasPaths, spec_replicas, to_parent, to_scale},
     },
+    crd::resource::scale::{ScaleError, ScalePaths},
     registry::{
         Registry,
         call::{Answer, Call},
         descriptor::Descriptor,
-        json::{Json, at, meta, meta_mut, object, object_mut, objects, text},
+        json::{Json, as_value, at, meta, meta_mut, object, object_mut, objects, text},
         semantics::{Manager, Patch, PatchKind},
         validation::Errors,
         verbs::update::{Change, Writer},
@@ -21,8 +20,58 @@ use crate::{
     status::{About, Status},
 };
 
-/// The Scale of a workload.
-pub(super) fn of(ty: &Descriptor, workload: &Json) -> Value {
+/// Replicas that nobody has set: a Scale must not be written back with them.
+const UNSET: i64 = i32::MIN as i64;
+
+/// The Scale of an object: of a workload, or of a custom resource by the paths of its definition.
+pub(crate) fn of(ty: &Descriptor, object: &Json) -> Result<Value, Status> {
+    let Some(paths) = custom_paths(ty) else { return Ok(of_workload(ty, object)) };
+    paths.view(&Value::Object(object.clone())).map_err(|error| match error {
+        ScaleError::NoReplicas(_) => {
+            Status::plain(500, "InternalError", format!("Internal error occurred: {error}"))
+                .causes(vec![json!({"message": error.to_string()})])
+        }
+        ScaleError::WrongType(why) => Status::internal(why),
+    })
+}
+
+fn custom_paths(ty: &Descriptor) -> Option<&ScalePaths> {
+    ty.custom.as_ref()?.resource().scale()
+}
+
+/// The Scale that a write begins with.
+fn before(ty: &Descriptor, object: &Json) -> Result<Json, Status> {
+    let view = match custom_paths(ty).filter(|paths| !paths.has_replicas(object)) {
+        Some(paths) => {
+            let unset = json!({"spec": {"replicas": UNSET}});
+            paths
+                .view(&paths.write(&Value::Object(object.clone()), &unset))
+                .map_err(|e| Status::internal(e.to_string()))
+        }
+        None => of(ty, object),
+    }?;
+    match view {
+        Value::Object(scale) => Ok(scale),
+        _ => Err(Status::internal("a Scale is an object")),
+    }
+}
+
+/// The object with the replicas of a Scale.
+pub(crate) fn with_replicas(ty: &Descriptor, object: &Json, replicas: Value) -> Json {
+    let mut changed = object.clone();
+    match custom_paths(ty) {
+        Some(paths) => {
+            let scale = json!({"spec": {"replicas": replicas}});
+            as_value(&mut changed, |value| *value = paths.write(value, &scale));
+        }
+        None => {
+            object_mut(&mut changed, "spec").insert("replicas".into(), replicas);
+        }
+    }
+    changed
+}
+
+fn of_workload(ty: &Descriptor, workload: &Json) -> Value {
     let mut metadata = Json::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = meta(workload).get(key) {
@@ -75,8 +124,11 @@ pub(crate) fn selector_text(selector: &Json) -> String {
     parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }
 
-/// Where a workload keeps its replicas.
+/// Where the versions of a type keep their replicas.
 fn paths(ty: &Descriptor) -> ReplicasPaths {
+    if let Some(custom) = &ty.custom {
+        return custom.replicas_paths();
+    }
     ReplicasPaths::from([(ty.api_version(), Some(spec_replicas()))])
 }
 
@@ -84,7 +136,7 @@ fn paths(ty: &Descriptor) -> ReplicasPaths {
 pub(crate) fn scale_type(ty: &Descriptor) -> Result<Descriptor, Status> {
     let sub = ty.subresource("scale").ok_or_else(Status::method_not_allowed)?;
     let (group, version, kind) = (sub.group.clone(), sub.version.clone(), sub.kind.clone());
-    Ok(Descriptor { group, version, kind, ..ty.clone() })
+    Ok(Descriptor { group, version, kind, custom: None, ..ty.clone() })
 }
 
 fn unreadable(error: &ManagedError) -> Status {
@@ -151,18 +203,17 @@ impl Registry {
             .change(
                 call,
                 &mut |current| {
-                    let Value::Object(mut before) = of(call.ty, current) else { return Ok(current.clone()) };
+                    let mut before = before(call.ty, current)?;
                     let managed = to_scale(managers(current), &paths).map_err(|e| unreadable(&e))?;
                     set_managers(&mut before, &managed);
                     let scale = change(&before)?;
                     let replicas = at(&scale, &["spec", "replicas"]).cloned().unwrap_or_else(|| 0.into());
                     check(call, &scale, &replicas)?;
-                    let mut changed = current.clone();
+                    let mut changed = with_replicas(call.ty, current, replicas);
                     let api_version = call.ty.api_version();
                     let managed = to_parent(managers(current), managers(&scale), &api_version, &paths)
                         .map_err(|e| unreadable(&e))?;
                     set_managers(&mut changed, &managed);
-                    object_mut(&mut changed, "spec").insert("replicas".into(), replicas);
                     let version = text(meta(&scale), "resourceVersion");
                     if version.is_empty() || version == text(meta(&before), "resourceVersion") {
                         meta_mut(&mut changed).remove("resourceVersion");
@@ -174,7 +225,7 @@ impl Registry {
                 Writer::Patch,
             )
             .await?;
-        Ok(Answer::value(of(call.ty, &Arc::clone(call.ty).decode(&workload))))
+        Ok(Answer::value(of(call.ty, &call.ty.decode(&workload))?))
     }
 }
 
@@ -184,14 +235,14 @@ fn manager<'a>(call: &'a Call<'_>, now: &'a str) -> Manager<'a> {
 
 fn check(call: &Call<'_>, scale: &Json, replicas: &Value) -> Result<(), Status> {
     let name = text(meta(scale), "name");
+    if let Some(paths) = custom_paths(call.ty) {
+        return check_custom(call, name, paths, replicas);
+    }
     let mut errors = Errors::default();
     if name.is_empty() {
         errors.required("metadata.name", "name or generateName is required");
     } else if name != call.name {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        )));
+        return Err(other_name(call, name));
     }
     if replicas.as_i64().is_none_or(|r| r < 0) {
         errors.invalid("spec.replicas", replicas.clone(), "must be greater than or equal to 0");
@@ -200,4 +251,29 @@ fn check(call: &Call<'_>, scale: &Json, replicas: &Value) -> Result<(), Status> 
         return Ok(());
     }
     Err(Status::invalid(About { group: "autoscaling", kind: "Scale", name: call.name }, &errors))
+}
+
+/// Everything else about the replicas of a custom resource is for its schema to say.
+fn check_custom(call: &Call<'_>, name: &str, paths: &ScalePaths, replicas: &Value) -> Result<(), Status> {
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
+    }
+    if name != call.name {
+        return Err(other_name(call, name));
+    }
+    if replicas.as_i64() == Some(UNSET) {
+        let path = &paths.spec_replicas;
+        return Err(Status::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+    }
+    Ok(())
+}
+
+fn other_name(call: &Call<'_>, name: &str) -> Status {
+    Status::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        call.name
+    ))
 }

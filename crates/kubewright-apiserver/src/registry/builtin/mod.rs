@@ -185,5 +185,6 @@ fn descriptor(gv: &GroupVersion, row: &'static Row) -> Descriptor {
         typed_items: false,
         conversion,
         strategy: strategy::of(gv.group, row.kind),
+        custom: None,
     }
 }

@@ -1,12 +1,18 @@
 //! Bodies as objects of their type.
 
-use super::{members, schema};
+use serde_json::Value;
+
+use super::{go_type, members};
 use crate::{
     registry::{
+        custom::Custom,
         descriptor::Descriptor,
         semantics::{Decoded, FieldValidation, Format},
     },
-    schema::body::{self, BodyError, Limits},
+    schema::{
+        body::{self, BodyError, Limits},
+        go,
+    },
     status::Status,
 };
 
@@ -21,14 +27,36 @@ pub(super) fn decode(
         Format::Json => body::Format::Json,
         Format::Yaml => body::Format::Yaml,
     };
-    let schema = schema(ty);
+    let schema = go_type(ty);
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
-    let decoded = body::decode(raw, format, typed, &Limits::default()).map_err(|error| match error {
+    let mut decoded = body::decode(raw, format, typed, &Limits::default()).map_err(|error| match error {
         BodyError::TooLarge { .. } => crate::http::decode::too_large(),
         other => cannot_be_handled(ty, &other.to_string()),
     })?;
+    if let Some(custom) = &ty.custom {
+        check_custom(custom, &decoded.value).map_err(|why| cannot_be_handled(ty, &why))?;
+        decoded.findings.extend(custom.resource().prune(&mut decoded.value));
+    }
     let warnings = report(&decoded.findings, validation).map_err(|why| cannot_be_handled(ty, &why))?;
     Ok(Decoded { object: members(decoded.value), warnings })
+}
+
+/// A custom resource decodes whatever it is, as long as it says so and its metadata is an object's.
+pub(super) fn check_custom(custom: &Custom, value: &Value) -> Result<(), String> {
+    if value["kind"].as_str().unwrap_or_default().is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{value}'"));
+    }
+    let (Some(node), Some(value)) = (custom.resource().metadata(), value.get("metadata")) else {
+        return Ok(());
+    };
+    if !(value.is_object() || value.is_null()) {
+        let found = go::json_kind(value);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"));
+    }
+    match body::check(value, Some((node, "ObjectMeta")), &Limits::default()) {
+        Err(BodyError::Type(why)) => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// What becomes of findings: warnings, silence, or the reason of a refusal.

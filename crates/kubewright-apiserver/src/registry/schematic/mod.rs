@@ -8,8 +8,8 @@
 //! | record who owns what | `ownership`, over [`apply`](crate::apply) |
 //! | bring an object into canonical form | [`schema::canonical`](crate::schema::canonical) |
 //!
-//! The built-in types have schemas. A type without one is stored as it is sent: nothing is pruned or tracked, and
-//! strategic merge patch and apply, which cannot work without a schema, answer 415.
+//! A type has the schema of its definition or a built-in one. A type without one is stored as it is sent: nothing is
+//! pruned or tracked, and strategic merge patch and apply, which cannot work without a schema, answer 415.
 //!
 //! Pitfall: the order matters. Bodies are decoded, brought into canonical form, defaulted, and only then tracked; an
 //! apply merges and tracks first. What the server itself assigns (cluster IPs, finalizers, tolerations) is assigned
@@ -24,14 +24,15 @@ use serde_json::Value;
 
 use super::{
     descriptor::{Descriptor, Json},
+    json::as_value,
     semantics::{Decoded, FieldValidation, Format, Manager, Patch, PatchKind, Semantics},
 };
 use crate::{
-    schema::{Gvk, Schemas, TypeRef, canonical},
+    schema::{Gvk, TypeRef, canonical},
     status::Status,
 };
 
-/// What fields mean, by the schemas of the built-in types.
+/// What fields mean, by the schemas of the types.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Schematic;
 
@@ -40,7 +41,12 @@ fn gvk(ty: &Descriptor) -> Gvk {
 }
 
 fn schema(ty: &Descriptor) -> Option<TypeRef> {
-    Schemas::builtin().lookup(&gvk(ty))
+    ty.schema()
+}
+
+/// The schema of a Go type: bodies are decoded by it, and objects take the form in which Go prints them.
+fn go_type(ty: &Descriptor) -> Option<TypeRef> {
+    schema(ty).filter(|_| ty.custom.is_none())
 }
 
 /// The members of an object; everything that reaches this has been checked to be one.
@@ -49,13 +55,6 @@ fn members(value: Value) -> Json {
         Value::Object(members) => members,
         _ => Json::new(),
     }
-}
-
-/// Lends an object to a function over values.
-fn as_value(object: &mut Json, change: impl FnOnce(&mut Value)) {
-    let mut value = Value::Object(std::mem::take(object));
-    change(&mut value);
-    *object = members(value);
 }
 
 /// 415, with the forms that work without a schema.
@@ -76,19 +75,21 @@ impl Semantics for Schematic {
     }
 
     fn canonicalise(&self, ty: &Descriptor, object: &mut Json) {
-        if let Some(schema) = schema(ty) {
+        if let Some(custom) = &ty.custom {
+            custom.settle(object);
+        } else if let Some(schema) = schema(ty) {
             as_value(object, |value| canonical::canonicalise(&schema, value));
         }
     }
 
     fn at_rest(&self, ty: &Descriptor, object: &mut Json) {
-        if let Some(schema) = schema(ty) {
+        if let Some(schema) = go_type(ty) {
             as_value(object, |value| canonical::forget_empty(&schema, value));
         }
     }
 
     fn empty(&self, ty: &Descriptor) -> Json {
-        schema(ty).map(|schema| members(canonical::empty_object(&schema))).unwrap_or_default()
+        go_type(ty).map(|schema| members(canonical::empty_object(&schema))).unwrap_or_default()
     }
 
     fn patch(&self, ty: &Descriptor, current: Option<&Json>, patch: &Patch<'_>) -> Result<Decoded, Status> {

@@ -5,11 +5,14 @@
 
 use serde_json::Value;
 
-use super::{as_value, gvk, members, schema};
+use super::{gvk, members, schema};
 use crate::{
     apply::{FieldManager, FieldSet, keep_times_of_unchanged},
+    crd::resource::Versions,
     registry::{
+        custom::Custom,
         descriptor::{Descriptor, Json},
+        json::as_value,
         semantics::Manager,
     },
     schema::{Gvk, TypeRef},
@@ -41,10 +44,11 @@ pub(super) struct Endpoint<'s> {
     subresource: &'s str,
     reset: FieldSet,
     only: Option<Paths>,
+    versions: Option<&'s Versions>,
 }
 
 impl<'s> Endpoint<'s> {
-    pub(super) fn new(ty: &Descriptor, subresource: &'s str) -> Self {
+    pub(super) fn new(ty: &'s Descriptor, subresource: &'s str) -> Self {
         let only: Option<Paths> = match (ty.group.as_ref(), ty.kind.as_ref(), subresource) {
             ("", "Pod", "ephemeralcontainers") => Some(&[&["spec", "ephemeralContainers"]]),
             ("", "Pod", "resize") => Some(&[
@@ -56,12 +60,17 @@ impl<'s> Endpoint<'s> {
             _ => None,
         };
         let reset = FieldSet::of_fields(kept(ty, subresource).iter().copied());
-        Self { subresource, reset, only }
+        let versions = ty.custom.as_ref().map(Custom::versions);
+        Self { subresource, reset, only, versions }
     }
 
     /// The tracker of the fields that are written through this endpoint.
     pub(super) fn fields<'a>(&'a self, schema: &'a TypeRef, gvk: &'a Gvk, now: &'a str) -> FieldManager<'a> {
         let fields = FieldManager::new(schema, gvk, now).subresource(self.subresource);
+        let fields = match self.versions {
+            Some(versions) => fields.converter(versions),
+            None => fields,
+        };
         match self.only {
             Some(only) => fields.only(only),
             None => fields.reset(&self.reset),
@@ -84,6 +93,7 @@ fn kept(ty: &Descriptor, subresource: &str) -> Paths {
         ("", "Pod", "status") => {
             &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
         }
+        (_, _, "status") if ty.custom.is_some() => &[&["spec"], &["metadata"]],
         (group, kind, "status") if STATUS_KEEPS_METADATA.contains(&(group, kind)) => {
             &[&["spec"], &["metadata"]]
         }

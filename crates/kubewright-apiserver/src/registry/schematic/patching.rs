@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{decoding::report, gvk, members, needs_a_schema, schema};
+use super::{
+    decoding::{check_custom, report},
+    go_type, gvk, members, needs_a_schema,
+};
 use crate::{
     patch::{self, PatchError},
     registry::{
@@ -19,7 +22,7 @@ use crate::{
 
 /// The object that a patch makes of `current`, decoded again as an object of its type.
 pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Result<Decoded, Status> {
-    let schema = schema(ty);
+    let schema = go_type(ty);
     if request.kind == PatchKind::Strategic && schema.is_none() {
         return Err(needs_a_schema());
     }
@@ -33,14 +36,19 @@ pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Res
     .map_err(|error| refused(&error))?;
 
     // A strategic merge works on the struct, which has no kind to change.
-    if request.kind != PatchKind::Strategic {
+    if let Some(custom) = &ty.custom {
+        check_custom(custom, &patched).map_err(|why| does_not_fit(&patched, &why))?;
+    } else if request.kind != PatchKind::Strategic {
         check_kind(ty, &patched).map_err(|why| does_not_fit(&patched, &why))?;
     }
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
-    let checked = body::check(&patched, typed, &Limits::default())
+    let mut checked = body::check(&patched, typed, &Limits::default())
         .map_err(|error| does_not_fit(&patched, &error.to_string()))?;
     let mut findings = read.findings;
     findings.extend(checked.findings);
+    if let Some(custom) = &ty.custom {
+        findings.extend(custom.resource().prune(&mut checked.value));
+    }
     let warnings = report(&findings, request.validation).map_err(|why| does_not_fit(&patched, &why))?;
     Ok(Decoded { object: members(checked.value), warnings })
 }

@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{PLAIN, Preparing, Strategy};
+use super::{PLAIN, Strategy};
 use crate::registry::{
     json::{
         Json, default, default_text, list, meta, meta_mut, name, object, object_mut, objects_mut, text,
@@ -11,6 +11,7 @@ use crate::registry::{
     },
     validation::{
         Errors,
+        at::{ADDRESS, At, CIDR, PORT, parse_cidr},
         names::{self, NameRule},
     },
 };
@@ -117,16 +118,14 @@ fn validate_secret(object_: &Json, errors: &mut Errors) {
         }
         "kubernetes.io/dockercfg" => {
             require(".dockercfg", errors);
-            if has(".dockercfg") && serde_json::from_slice::<Value>(&bytes(".dockercfg")).is_err() {
-                errors.invalid("data[.dockercfg]", "<secret contents redacted>", "invalid JSON");
+            if has(".dockercfg") {
+                validate_json(".dockercfg", &bytes(".dockercfg"), errors);
             }
         }
         "kubernetes.io/dockerconfigjson" => {
             require(".dockerconfigjson", errors);
-            if has(".dockerconfigjson")
-                && serde_json::from_slice::<Value>(&bytes(".dockerconfigjson")).is_err()
-            {
-                errors.invalid("data[.dockerconfigjson]", "<secret contents redacted>", "invalid JSON");
+            if has(".dockerconfigjson") {
+                validate_json(".dockerconfigjson", &bytes(".dockerconfigjson"), errors);
             }
         }
         "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
@@ -144,6 +143,22 @@ fn validate_secret(object_: &Json, errors: &mut Errors) {
     }
 }
 
+/// The value must be JSON; the refusal shows no more than the byte that it fails on, as Go's decoder does.
+fn validate_json(key: &str, bytes: &[u8], errors: &mut Errors) {
+    let Err(error) = serde_json::from_slice::<Value>(bytes) else { return };
+    let why = match bytes
+        .get(error.column().saturating_sub(1))
+        .filter(|_| error.is_syntax() && error.line() == 1)
+    {
+        Some(byte) if byte.is_ascii_graphic() => {
+            format!("invalid character '{}' looking for beginning of value", char::from(*byte))
+        }
+        Some(byte) => format!("invalid character '\\x{byte:02x}' looking for beginning of value"),
+        None => "unexpected end of JSON input".to_owned(),
+    };
+    errors.invalid(format!("data[{key}]"), "<secret contents redacted>", &why);
+}
+
 pub(super) static NAMESPACE: Strategy = Strategy {
     names: NameRule::Label,
     default: |object| {
@@ -154,7 +169,13 @@ pub(super) static NAMESPACE: Strategy = Strategy {
     },
     prepare_create: |object, _| {
         object.insert("status".into(), json!({"phase": "Active"}));
-        object.insert("spec".into(), json!({"finalizers": ["kubernetes"]}));
+        // The server's own finalizer, once, beside those of the client.
+        let spec = object_mut(object, "spec");
+        let mut finalizers = list(spec, "finalizers").to_vec();
+        if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
+            finalizers.push("kubernetes".into());
+        }
+        spec.insert("finalizers".into(), finalizers.into());
         let own = name(object).to_owned();
         object_mut(meta_mut(object), "labels").insert("kubernetes.io/metadata.name".into(), own.into());
     },
@@ -163,6 +184,19 @@ pub(super) static NAMESPACE: Strategy = Strategy {
             Some(finalizers) => object_mut(new, "spec").insert("finalizers".into(), finalizers.clone()),
             None => object_mut(new, "spec").remove("finalizers"),
         };
+    },
+    validate: |namespace, errors| {
+        let Some(spec) = object(namespace, "spec") else { return };
+        for finalizer in list(spec, "finalizers").iter().filter_map(Value::as_str) {
+            for why in names::qualified(finalizer) {
+                errors.invalid("spec.finalizers", finalizer, &why);
+            }
+            let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+            if !standard && !finalizer.contains('/') {
+                let why = "name is neither a standard finalizer name nor is it fully qualified";
+                errors.invalid("spec.finalizers", finalizer, why);
+            }
+        }
     },
     validate_status: |new, _, errors| {
         let phase = text_at(new, &["status", "phase"]);
@@ -193,9 +227,14 @@ pub(super) static NODE: Strategy = Strategy {
             default(status, "allocatable", capacity);
         }
     },
+    keeps_status: true,
     validate: validate_node,
     validate_update: |new, old, errors| {
         validate_node(new, errors);
+        let provider = |node: &Json| text_at(node, &["spec", "providerID"]).to_owned();
+        if !provider(old).is_empty() && provider(new) != provider(old) {
+            errors.invalid("spec.providerID", Value::Null, "field cannot be modified once set");
+        }
         let range = |node: &Json| text_at(node, &["spec", "podCIDR"]).to_owned();
         if !range(old).is_empty() && range(new) != range(old) {
             errors
@@ -207,6 +246,11 @@ pub(super) static NODE: Strategy = Strategy {
 
 fn validate_node(node: &Json, errors: &mut Errors) {
     let Some(spec) = object(node, "spec") else { return };
+    for (n, range) in list(spec, "podCIDRs").iter().filter_map(Value::as_str).enumerate() {
+        if parse_cidr(range).is_none() {
+            errors.invalid(format!("spec.podCIDRs[{n}]"), range, CIDR);
+        }
+    }
     for (n, taint) in crate::registry::json::objects(spec, "taints").enumerate() {
         let key = text(taint, "key");
         for why in names::qualified(key) {
@@ -242,6 +286,13 @@ pub(super) static CLAIM: Strategy = Strategy {
 /// `dataSource` and `dataSourceRef` say the same when one of them is set.
 fn mirror_data_source(object: &mut Json) {
     let spec = object_mut(object, "spec");
+    // A source in the core group that is no claim is none: older servers let it in, and it is dropped.
+    let unusable = spec.get("dataSource").and_then(Value::as_object).is_some_and(|source| {
+        text(source, "apiGroup").is_empty() && text(source, "kind") != "PersistentVolumeClaim"
+    });
+    if unusable {
+        spec.remove("dataSource");
+    }
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => drop(spec.insert("dataSourceRef".into(), source)),
         (None, Some(Value::Object(mut reference))) if text(&reference, "namespace").is_empty() => {
@@ -267,30 +318,6 @@ pub(super) static VOLUME: Strategy = Strategy {
     },
     validate: super::volumes::validate_volume,
     validate_update: super::volumes::validate_volume_update,
-    ..PLAIN
-};
-
-pub(super) static LIMIT_RANGE: Strategy = Strategy {
-    default: |object| {
-        for limit in objects_mut(object_mut(object, "spec"), "limits") {
-            if text(limit, "type") != "Container" {
-                continue;
-            }
-            for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-                let source = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
-                for (resource, value) in source {
-                    default(object_mut(limit, to), &resource, value);
-                }
-            }
-        }
-    },
-    ..PLAIN
-};
-
-pub(super) static QUOTA: Strategy = Strategy {
-    prepare_create: |object, _: &Preparing<'_>| {
-        object.remove("status");
-    },
     ..PLAIN
 };
 
@@ -362,8 +389,59 @@ pub(super) static ENDPOINTS: Strategy = Strategy {
             }
         }
     },
+    validate: validate_endpoints,
+    validate_update: |new, _, errors| validate_endpoints(new, errors),
     ..PLAIN
 };
+
+fn validate_endpoints(endpoints: &Json, errors: &mut Errors) {
+    for subset in At::new(endpoints, "").each("subsets") {
+        if subset.list("addresses").is_empty() && subset.list("notReadyAddresses").is_empty() {
+            errors.required(subset.field.as_str(), "must specify `addresses` or `notReadyAddresses`");
+        }
+        for key in ["addresses", "notReadyAddresses"] {
+            for address in subset.each(key) {
+                validate_endpoint_address(&address, errors);
+            }
+        }
+        let several = subset.list("ports").len() > 1;
+        for port in subset.each("ports") {
+            if several && port.text("name").is_empty() {
+                errors.required(port.path("name"), "");
+            }
+            port.named("name", names::label, errors);
+            let number = port.number("port").unwrap_or(0);
+            if !(1..=65_535).contains(&number) {
+                errors.invalid(port.path("port"), number, PORT);
+            }
+            port.choice("protocol", &["SCTP", "TCP", "UDP"], errors);
+        }
+    }
+}
+
+fn validate_endpoint_address(address: &At<'_>, errors: &mut Errors) {
+    let ip = address.text("ip");
+    let field = address.path("ip");
+    let refuse = |why: &str, errors: &mut Errors| errors.invalid(field.as_str(), ip, why);
+    match ip.parse::<std::net::IpAddr>() {
+        Err(_) => {
+            refuse(ADDRESS, errors);
+            refuse("must be a valid IP address", errors);
+        }
+        Ok(ip) if ip.is_unspecified() => {
+            refuse(&format!("may not be unspecified ({ip})"), errors);
+        }
+        Ok(ip) if ip.is_loopback() => {
+            refuse("may not be in the loopback range (127.0.0.0/8, ::1/128)", errors);
+        }
+        Ok(std::net::IpAddr::V4(ip)) if ip.is_link_local() => {
+            refuse("may not be in the link-local range (169.254.0.0/16, fe80::/10)", errors);
+        }
+        Ok(_) => {}
+    }
+    address.named("hostname", names::label, errors);
+    address.named("nodeName", names::subdomain, errors);
+}
 
 pub(super) static REPLICATION_CONTROLLER: Strategy = Strategy {
     default: |object| {

@@ -4,30 +4,8 @@ use serde_json::{Value, json};
 
 use super::{PLAIN, Strategy, templates};
 use crate::registry::{
-    json::{Json, default, default_text, list, object, object_mut, objects_mut, text, text_at},
-    validation::{Errors, names::NameRule},
-};
-
-pub(super) static ROLE: Strategy = Strategy { names: NameRule::PathSegment, ..PLAIN };
-
-pub(super) static BINDING: Strategy = Strategy {
-    names: NameRule::PathSegment,
-    default: |object| {
-        const GROUP: &str = "rbac.authorization.k8s.io";
-        default_text(object_mut(object, "roleRef"), "apiGroup", GROUP);
-        for subject in objects_mut(object, "subjects") {
-            if matches!(text(subject, "kind"), "User" | "Group") {
-                default_text(subject, "apiGroup", GROUP);
-            }
-        }
-    },
-    validate_update: |new, old, errors| {
-        if new.get("roleRef") != old.get("roleRef") {
-            let shown = new.get("roleRef").cloned().unwrap_or_default();
-            errors.invalid("roleRef", shown, "cannot change roleRef");
-        }
-    },
-    ..PLAIN
+    json::{Json, default, default_text, list, object, object_mut, text, text_at},
+    validation::{Errors, at::At, names},
 };
 
 pub(super) static STORAGE_CLASS: Strategy = Strategy {
@@ -36,16 +14,29 @@ pub(super) static STORAGE_CLASS: Strategy = Strategy {
         default_text(object, "volumeBindingMode", "Immediate");
     },
     validate: |class, errors| {
-        let policy = text(class, "reclaimPolicy");
-        if !matches!(policy, "Delete" | "Retain") {
-            errors.not_supported("reclaimPolicy", policy, &["Delete", "Retain"]);
+        let at = At::new(class, "");
+        let provisioner = text(class, "provisioner").to_lowercase();
+        if !provisioner.is_empty() {
+            for why in names::qualified(&provisioner) {
+                errors.invalid("provisioner", provisioner.as_str(), &why);
+            }
         }
-        if text(class, "provisioner").is_empty() {
-            errors.required("provisioner", "");
+        if object(class, "parameters").is_some_and(|parameters| parameters.contains_key("")) {
+            errors.invalid("parameters", "", "field can not be empty.");
         }
-        let mode = text(class, "volumeBindingMode");
-        if !matches!(mode, "Immediate" | "WaitForFirstConsumer") {
-            errors.not_supported("volumeBindingMode", mode, &["Immediate", "WaitForFirstConsumer"]);
+        at.choice("reclaimPolicy", &["Delete", "Retain"], errors);
+        at.choice("volumeBindingMode", &["Immediate", "WaitForFirstConsumer"], errors);
+        at.required("provisioner", errors);
+        for topology in at.each("allowedTopologies") {
+            for expression in topology.each("matchLabelExpressions") {
+                if expression.list("values").is_empty() {
+                    errors.required(expression.path("values"), "");
+                }
+                let key = expression.text("key");
+                for why in names::qualified(key) {
+                    errors.invalid(expression.path("key"), key, &why);
+                }
+            }
         }
     },
     validate_update: |new, old, errors| {
@@ -62,7 +53,13 @@ pub(super) static CSI_DRIVER: Strategy = Strategy {
     default: |object| {
         let spec = object_mut(object, "spec");
         default(spec, "attachRequired", true);
-        for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        for key in [
+            "podInfoOnMount",
+            "storageCapacity",
+            "requiresRepublish",
+            "seLinuxMount",
+            "preventPodSchedulingIfMissing",
+        ] {
             default(spec, key, false);
         }
         default_text(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
@@ -70,8 +67,40 @@ pub(super) static CSI_DRIVER: Strategy = Strategy {
             spec.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
         }
     },
+    validate: |driver, errors| {
+        let Some(spec) = At::new(driver, "").child("spec") else { return };
+        spec.choice("fsGroupPolicy", &["File", "None", "ReadWriteOnceWithFSType"], errors);
+        for mode in spec.list("volumeLifecycleModes") {
+            if mode != "Persistent" && mode != "Ephemeral" {
+                errors.not_supported("spec.volumeLifecycleModes", mode.clone(), &["Persistent", "Ephemeral"]);
+            }
+        }
+    },
     ..PLAIN
 };
+
+pub(super) static RUNTIME_CLASS: Strategy = Strategy {
+    validate: validate_runtime,
+    validate_update: |new, old, errors| {
+        validate_runtime(new, errors);
+        if new.get("handler") != old.get("handler") {
+            errors.invalid("handler", Value::Null, "field is immutable");
+        }
+    },
+    ..PLAIN
+};
+
+fn validate_runtime(class: &Json, errors: &mut Errors) {
+    let at = At::new(class, "");
+    at.required("handler", errors);
+    at.named("handler", names::label, errors);
+    if let Some(fixed) = at.child("overhead").and_then(|overhead| object(overhead.object, "podFixed")) {
+        for (name, amount) in fixed {
+            // Upstream checks overheads as the limits of a container.
+            super::resources::validate_amount(name, amount, &format!("overhead.limits[{name}]"), errors);
+        }
+    }
+}
 
 pub(super) static BUDGET: Strategy = Strategy {
     validate: validate_budget,
@@ -83,12 +112,19 @@ fn validate_budget(budget: &Json, errors: &mut Errors) {
     let empty = Json::new();
     let spec = object(budget, "spec").unwrap_or(&empty);
     if spec.contains_key("minAvailable") && spec.contains_key("maxUnavailable") {
-        let shown = Value::Object(spec.clone());
+        let part = |key: &str| spec.get(key).cloned().unwrap_or_default();
+        let shown = json!({
+            "MinAvailable": part("minAvailable"), "Selector": part("selector"),
+            "MaxUnavailable": part("maxUnavailable"),
+            "UnhealthyPodEvictionPolicy": part("unhealthyPodEvictionPolicy"),
+        });
         errors.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for key in ["minAvailable", "maxUnavailable"] {
         templates::int_or_percent(spec, key, "spec", errors);
+        templates::at_most_everything(spec, key, "spec", errors);
     }
+    At::new(spec, "spec").choice("unhealthyPodEvictionPolicy", &["AlwaysAllow", "IfHealthyBudget"], errors);
     if let Some(selector) = object(spec, "selector") {
         templates::validate_selector(selector, "spec.selector", errors);
     }
@@ -101,13 +137,15 @@ pub(super) static PRIORITY_CLASS: Strategy = Strategy {
         if value > 1_000_000_000 && !text_at(class, &["metadata", "name"]).starts_with("system-") {
             errors.forbidden("value", "maximum allowed value of a user defined priority is 1000000000");
         }
-        if text_at(class, &["metadata", "name"]).starts_with("system-") {
-            errors.forbidden(
-                "metadata.name",
-                "priority class names with 'system-' prefix are reserved for system use only. error: not a known \
-                 system priority class",
+        let name = text_at(class, &["metadata", "name"]);
+        if name.starts_with("system-") {
+            let why = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a \
+                 known system priority class"
             );
+            errors.forbidden("metadata.name", &why);
         }
+        At::new(class, "").choice("preemptionPolicy", &["PreemptLowerPriority", "Never"], errors);
     },
     validate_update: |new, old, errors| {
         for (key, why) in
@@ -137,111 +175,6 @@ fn validate_lease(lease: &Json, errors: &mut Errors) {
     }
 }
 
-fn default_webhooks(object: &mut Json, mutating: bool) {
-    for hook in objects_mut(object, "webhooks") {
-        default_text(hook, "failurePolicy", "Fail");
-        default_text(hook, "matchPolicy", "Equivalent");
-        object_mut(hook, "namespaceSelector");
-        object_mut(hook, "objectSelector");
-        default(hook, "timeoutSeconds", 10);
-        if mutating {
-            default_text(hook, "reinvocationPolicy", "Never");
-        }
-        for rule in objects_mut(hook, "rules") {
-            default_text(rule, "scope", "*");
-        }
-        if let Some(service) =
-            hook.get_mut("clientConfig").and_then(|c| c.get_mut("service")).and_then(Value::as_object_mut)
-        {
-            default(service, "port", 443);
-        }
-    }
-}
-
-pub(super) static MUTATING_WEBHOOK: Strategy =
-    Strategy { default: |object| default_webhooks(object, true), ..PLAIN };
-
-pub(super) static VALIDATING_WEBHOOK: Strategy =
-    Strategy { default: |object| default_webhooks(object, false), ..PLAIN };
-
-fn default_matches(parent: &mut Json, key: &str) {
-    if let Some(matches) = parent.get_mut(key).and_then(Value::as_object_mut) {
-        object_mut(matches, "namespaceSelector");
-        object_mut(matches, "objectSelector");
-        default_text(matches, "matchPolicy", "Equivalent");
-        for list in ["resourceRules", "excludeResourceRules"] {
-            for rule in objects_mut(matches, list) {
-                default_text(rule, "scope", "*");
-            }
-        }
-    }
-}
-
-pub(super) static ADMISSION_POLICY: Strategy = Strategy {
-    default: |object| {
-        let spec = object_mut(object, "spec");
-        default_text(spec, "failurePolicy", "Fail");
-        default_matches(spec, "matchConstraints");
-    },
-    ..PLAIN
-};
-
-pub(super) static ADMISSION_BINDING: Strategy = Strategy {
-    default: |object| default_matches(object_mut(object, "spec"), "matchResources"),
-    validate: validate_admission_binding,
-    validate_update: |new, _, errors| validate_admission_binding(new, errors),
-    ..PLAIN
-};
-
-fn validate_admission_binding(binding: &Json, errors: &mut Errors) {
-    let empty = Json::new();
-    let spec = object(binding, "spec").unwrap_or(&empty);
-    if text(spec, "policyName").is_empty() {
-        errors.required("spec.policyName", "");
-    }
-    if let Some(reference) = object(spec, "paramRef") {
-        match (text(reference, "name").is_empty(), reference.contains_key("selector")) {
-            (true, false) => errors.required("spec.paramRef", "one of name or selector must be specified"),
-            (false, true) => {
-                errors.forbidden("spec.paramRef.name", "name and selector are mutually exclusive");
-                errors.forbidden("spec.paramRef.selector", "name and selector are mutually exclusive");
-            }
-            _ => {}
-        }
-        let action = text(reference, "parameterNotFoundAction");
-        if action.is_empty() {
-            errors.required("spec.paramRef.parameterNotFoundAction", "");
-        } else if !matches!(action, "Allow" | "Deny") {
-            errors.not_supported("spec.paramRef.parameterNotFoundAction", action, &["Deny", "Allow"]);
-        }
-    }
-    if text(binding, "kind") != "ValidatingAdmissionPolicyBinding" {
-        return;
-    }
-    let actions = list(spec, "validationActions");
-    if actions.is_empty() {
-        errors.required("spec.validationActions", "");
-    }
-    for (n, action) in actions.iter().enumerate() {
-        let field = format!("spec.validationActions[{n}]");
-        if !action.as_str().is_some_and(|a| matches!(a, "Audit" | "Deny" | "Warn")) {
-            errors.not_supported(field.as_str(), action.clone(), &["Audit", "Deny", "Warn"]);
-        }
-        if actions[..n].contains(action) {
-            errors.duplicate(field, action.clone());
-        }
-    }
-    let has = |wanted: &str| actions.iter().any(|a| a == wanted);
-    if has("Deny") && has("Warn") {
-        errors.invalid(
-            "spec.validationActions",
-            Value::Array(actions.to_vec()),
-            "must not contain both Deny and Warn (repeating the same validation failure information in the API \
-             response and headers serves no purpose)",
-        );
-    }
-}
-
 pub(super) static API_SERVICE: Strategy = Strategy {
     default: |object| {
         let spec = object_mut(object, "spec");
@@ -264,6 +197,10 @@ pub(super) static API_SERVICE: Strategy = Strategy {
                 errors.invalid(format!("spec.{key}"), number, &why);
             }
         }
+        if let Some(service) = At::new(&spec, "spec").child("service") {
+            service.required("namespace", errors);
+            service.required("name", errors);
+        }
     },
     ..PLAIN
 };
@@ -285,9 +222,6 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
         if !user.extra.is_empty() {
             spec.insert("extra".into(), json!(user.extra));
         }
-        if list(spec, "usages").is_empty() {
-            spec.insert("usages".into(), json!(["digital signature", "key encipherment"]));
-        }
         object.insert("status".into(), json!({}));
     },
     prepare_update: |new, old| {
@@ -298,8 +232,17 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
     validate: |request, errors| {
         let spec = object(request, "spec").cloned().unwrap_or_default();
         check_request(text(&spec, "request"), errors);
-        if text(&spec, "signerName").is_empty() {
-            errors.required("spec.signerName", "");
+        let spec = At::new(&spec, "spec");
+        if spec.list("usages").is_empty() {
+            errors.required("spec.usages", "");
+        }
+        let signer = spec.text("signerName");
+        spec.required("signerName", errors);
+        let qualified =
+            signer.split_once('/').is_some_and(|(domain, name)| domain.contains('.') && !name.is_empty());
+        if !signer.is_empty() && !qualified {
+            let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            errors.invalid("spec.signerName", signer, why);
         }
     },
     validate_status: |new, _, errors| {

@@ -2,16 +2,27 @@
 //!
 //! A [`Strategy`] is plain functions on JSON objects. Everything else about a type is data in its descriptor.
 
+mod autoscaler;
+mod containers;
 mod core;
+mod definition;
+mod jobs;
 mod misc;
 mod network;
 mod pod;
 mod podchecks;
 mod podspec;
+mod podvolumes;
+mod policies;
+mod quotas;
+mod rbac;
+mod resources;
+mod scheduling;
 pub mod service;
 mod services;
 mod templates;
 mod volumes;
+mod webhooks;
 mod workloads;
 
 use super::{
@@ -35,6 +46,8 @@ pub struct Strategy {
     pub names: NameRule,
     /// Fills in what the client left out.
     pub default: fn(&mut Json),
+    /// Whether an object may be created with a status: a node reports itself.
+    pub keeps_status: bool,
     /// Sets and drops what the client may not decide when creating.
     pub prepare_create: fn(&mut Json, &Preparing<'_>),
     /// The same when replacing: the new object, the old one.
@@ -49,8 +62,8 @@ pub struct Strategy {
     pub validate_status: fn(&Json, &Json, &mut Errors),
     /// Checks a change by way of another subresource.
     pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
-    /// Warnings for the client about a new or changed object.
-    pub warnings: fn(&Json, &mut Vec<String>),
+    /// Warnings for the client about a new or changed object: it, and the old one.
+    pub warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
 }
 
 fn nothing(_: &mut Json) {}
@@ -59,12 +72,13 @@ fn nothing_updated(_: &mut Json, _: &Json) {}
 fn no_checks(_: &Json, _: &mut Errors) {}
 fn no_update_checks(_: &Json, _: &Json, _: &mut Errors) {}
 fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
-fn no_warnings(_: &Json, _: &mut Vec<String>) {}
+fn no_warnings(_: &Json, _: Option<&Json>, _: &mut Vec<String>) {}
 
 /// What types do that have nothing of their own.
 pub const PLAIN: Strategy = Strategy {
     names: NameRule::Subdomain,
     default: nothing,
+    keeps_status: false,
     prepare_create: nothing_created,
     prepare_update: nothing_updated,
     prepare_status: nothing_updated,
@@ -75,9 +89,15 @@ pub const PLAIN: Strategy = Strategy {
     warnings: no_warnings,
 };
 
+static PLAIN_TYPE: Strategy = PLAIN;
+
+/// The strategy of types that have nothing of their own: custom resources.
+pub fn plain() -> &'static Strategy {
+    &PLAIN_TYPE
+}
+
 /// The strategy of a built-in type.
 pub fn of(group: &str, kind: &str) -> &'static Strategy {
-    static PLAIN_TYPE: Strategy = PLAIN;
     match (group, kind) {
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &core::POD_TEMPLATE,
@@ -88,8 +108,8 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("", "Node") => &core::NODE,
         ("", "PersistentVolumeClaim") => &core::CLAIM,
         ("", "PersistentVolume") => &core::VOLUME,
-        ("", "LimitRange") => &core::LIMIT_RANGE,
-        ("", "ResourceQuota") => &core::QUOTA,
+        ("", "LimitRange") => &quotas::LIMIT_RANGE,
+        ("", "ResourceQuota") => &quotas::QUOTA,
         ("" | "events.k8s.io", "Event") => &core::EVENT,
         ("", "Endpoints") => &core::ENDPOINTS,
         ("", "Service") => &services::SERVICE,
@@ -97,6 +117,7 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
         ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
         ("apps", "DaemonSet") => &workloads::DAEMON_SET,
+        ("apps", "ControllerRevision") => &workloads::CONTROLLER_REVISION,
         ("batch", "Job") => &workloads::JOB,
         ("batch", "CronJob") => &workloads::CRON_JOB,
         ("autoscaling", "HorizontalPodAutoscaler") => &workloads::AUTOSCALER,
@@ -104,19 +125,22 @@ pub fn of(group: &str, kind: &str) -> &'static Strategy {
         ("networking.k8s.io", "IngressClass") => &network::INGRESS_CLASS,
         ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
         ("discovery.k8s.io", "EndpointSlice") => &network::ENDPOINT_SLICE,
-        ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => &misc::ROLE,
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => &misc::BINDING,
+        ("rbac.authorization.k8s.io", "Role") => &rbac::ROLE,
+        ("rbac.authorization.k8s.io", "ClusterRole") => &rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &rbac::BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &rbac::CLUSTER_BINDING,
         ("storage.k8s.io", "StorageClass") => &misc::STORAGE_CLASS,
         ("storage.k8s.io", "CSIDriver") => &misc::CSI_DRIVER,
+        ("node.k8s.io", "RuntimeClass") => &misc::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => &misc::BUDGET,
         ("scheduling.k8s.io", "PriorityClass") => &misc::PRIORITY_CLASS,
         ("coordination.k8s.io", "Lease") => &misc::LEASE,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &misc::MUTATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &misc::VALIDATING_WEBHOOK,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
-            &misc::ADMISSION_POLICY
-        }
-        ("admissionregistration.k8s.io", _) => &misc::ADMISSION_BINDING,
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &policies::VALIDATING,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => &policies::MUTATING,
+        ("admissionregistration.k8s.io", _) => &policies::BINDING,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &definition::DEFINITION,
         ("apiregistration.k8s.io", "APIService") => &misc::API_SERVICE,
         ("certificates.k8s.io", "CertificateSigningRequest") => &misc::SIGNING_REQUEST,
         _ => &PLAIN_TYPE,

@@ -5,7 +5,11 @@ use serde_json::{Value, json};
 use super::{PLAIN, Strategy, templates::validate_selector};
 use crate::registry::{
     json::{Json, default, default_text, list, object, object_mut, objects, objects_mut, text},
-    validation::{Errors, names},
+    validation::{
+        Errors,
+        at::{ADDRESS, At, CIDR, parse_cidr},
+        names,
+    },
 };
 
 pub(super) static INGRESS: Strategy = Strategy {
@@ -17,6 +21,7 @@ pub(super) static INGRESS: Strategy = Strategy {
 fn validate_ingress(ingress: &Json, errors: &mut Errors) {
     let empty = Json::new();
     let spec = object(ingress, "spec").unwrap_or(&empty);
+    At::new(spec, "spec").named("ingressClassName", names::subdomain, errors);
     if list(spec, "rules").is_empty() && !spec.contains_key("defaultBackend") {
         errors.invalid("spec", Value::Null, "either `defaultBackend` or `rules` must be specified");
     }
@@ -50,7 +55,11 @@ fn validate_ingress(ingress: &Json, errors: &mut Errors) {
 }
 
 fn validate_host(host: &str, field: &str, errors: &mut Errors) {
-    let why = match host.strip_prefix("*.") {
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        return errors.invalid(field, host, "must be a DNS name, not an IP address");
+    }
+    let wildcard = host.contains('*').then(|| host.strip_prefix("*.").unwrap_or_default());
+    let why = match wildcard {
         Some(rest) if !names::subdomain(rest).is_empty() => vec![
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must \
              consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character \
@@ -142,6 +151,19 @@ pub(super) static INGRESS_CLASS: Strategy = Strategy {
             default_text(parameters, "scope", "Cluster");
         }
     },
+    validate: |class, errors| {
+        let class = At::new(class, "");
+        let Some(spec) = class.child("spec") else {
+            return errors.required("spec.controller", "");
+        };
+        spec.required("controller", errors);
+        spec.named("controller", names::domain_prefixed_path, errors);
+        if let Some(parameters) = spec.child("parameters") {
+            parameters.required("kind", errors);
+            parameters.required("name", errors);
+            parameters.choice("scope", &["Cluster", "Namespace"], errors);
+        }
+    },
     ..PLAIN
 };
 
@@ -203,8 +225,21 @@ fn validate_policy_port(port: &Json, at: &str, errors: &mut Errors) {
             if !n.as_i64().is_some_and(|n| (1..=65_535).contains(&n)) {
                 errors.invalid(format!("{at}.port"), n.clone(), "must be between 1 and 65535, inclusive");
             }
+            if let (Some(first), Some(last)) = (n.as_i64(), port.get("endPort").and_then(Value::as_i64)) {
+                if last < first {
+                    let why = "must be greater than or equal to `port`";
+                    errors.invalid(format!("{at}.endPort"), last, why);
+                }
+                if !(1..=65_535).contains(&last) {
+                    errors.invalid(format!("{at}.endPort"), last, "must be between 1 and 65535, inclusive");
+                }
+            }
         }
         Some(Value::String(name)) => {
+            if let Some(end) = port.get("endPort") {
+                let why = "may not be specified when `port` is non-numeric";
+                errors.invalid(format!("{at}.endPort"), end.clone(), why);
+            }
             for why in names::port_name(name) {
                 errors.invalid(format!("{at}.port"), name.as_str(), &why);
             }
@@ -223,6 +258,14 @@ fn validate_peer(peer: &Json, at: &str, errors: &mut Errors) {
     if !kinds.iter().any(|k| peer.contains_key(*k)) {
         errors.required(at, "must specify a peer");
     }
+    for key in ["podSelector", "namespaceSelector"] {
+        if let Some(selector) = object(peer, key) {
+            validate_selector(selector, &format!("{at}.{key}"), errors);
+        }
+    }
+    if peer.contains_key("ipBlock") && peer.len() > 1 {
+        return errors.forbidden(at, "may not specify both ipBlock and another peer");
+    }
     let Some(block) = object(peer, "ipBlock") else { return };
     let cidr = text(block, "cidr");
     if cidr.is_empty() {
@@ -230,21 +273,18 @@ fn validate_peer(peer: &Json, at: &str, errors: &mut Errors) {
         return;
     }
     let Some(outer) = parse_cidr(cidr) else {
-        errors.invalid(
-            format!("{at}.ipBlock.cidr"),
-            cidr,
-            "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
-        );
+        errors.invalid(format!("{at}.ipBlock.cidr"), cidr, CIDR);
         return;
     };
+    let beyond = u128::MAX.checked_shr(outer.1).unwrap_or(0);
+    if outer.0 & beyond != 0 {
+        let why = "must not have bits set beyond the prefix length";
+        errors.invalid(format!("{at}.ipBlock.cidr"), cidr, why);
+    }
     for (n, except) in list(block, "except").iter().filter_map(Value::as_str).enumerate() {
         let field = format!("{at}.ipBlock.except[{n}]");
         match parse_cidr(except) {
-            None => errors.invalid(
-                field,
-                except,
-                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
-            ),
+            None => errors.invalid(field, except, CIDR),
             Some(inner) => {
                 let inside = inner.1 > outer.1 && mask(inner.0, outer.1) == mask(outer.0, outer.1);
                 if !inside {
@@ -252,17 +292,6 @@ fn validate_peer(peer: &Json, at: &str, errors: &mut Errors) {
                 }
             }
         }
-    }
-}
-
-/// An address as 128 bits, with the length of its prefix.
-fn parse_cidr(text: &str) -> Option<(u128, u32)> {
-    let (address, length) = text.split_once('/')?;
-    let length: u32 = length.parse().ok()?;
-    match address.parse().ok()? {
-        std::net::IpAddr::V4(v4) if length <= 32 => Some((u128::from(u32::from(v4)) << 96, length)),
-        std::net::IpAddr::V6(v6) if length <= 128 => Some((u128::from(v6), length)),
-        _ => None,
     }
 }
 
@@ -284,11 +313,68 @@ pub(super) static ENDPOINT_SLICE: Strategy = Strategy {
         } else if !matches!(kind, "FQDN" | "IPv4" | "IPv6") {
             errors.not_supported("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
         }
+        validate_slice(&At::new(slice, ""), kind, errors);
     },
     validate_update: |new, old, errors| {
+        // By the type it had: a change of type is one mistake, not one for each address.
+        validate_slice(&At::new(new, ""), text(old, "addressType"), errors);
         if new.get("addressType") != old.get("addressType") {
-            errors.invalid("addressType", text(new, "addressType"), "field is immutable");
+            errors.invalid("addressType", Value::Null, "field is immutable");
         }
     },
     ..PLAIN
 };
+
+fn validate_slice(slice: &At<'_>, kind: &str, errors: &mut Errors) {
+    const MOST_ENDPOINTS: usize = 1000;
+    const MOST_ADDRESSES: usize = 100;
+    let mut seen: Vec<&str> = Vec::new();
+    for port in slice.each("ports") {
+        port.choice("protocol", &["SCTP", "TCP", "UDP"], errors);
+        port.named("name", names::label, errors);
+        let name = port.text("name");
+        if seen.contains(&name) {
+            errors.duplicate(port.path("name"), name);
+        }
+        seen.push(name);
+        let number = port.number("port").unwrap_or(1);
+        if !(1..=65_535).contains(&number) {
+            errors.invalid(port.path("port"), number, "must be between 1 and 65535, inclusive");
+        }
+    }
+    let endpoints = slice.list("endpoints").len();
+    if endpoints > MOST_ENDPOINTS {
+        return errors.too_many("endpoints", endpoints, MOST_ENDPOINTS);
+    }
+    for endpoint in slice.each("endpoints") {
+        let addresses = endpoint.list("addresses");
+        if addresses.is_empty() {
+            errors.required(endpoint.path("addresses"), "");
+        } else if addresses.len() > MOST_ADDRESSES {
+            errors.too_many(endpoint.path("addresses"), addresses.len(), MOST_ADDRESSES);
+        }
+        for (n, address) in addresses.iter().filter_map(Value::as_str).enumerate() {
+            let field = format!("{}[{n}]", endpoint.path("addresses"));
+            validate_slice_address(address, kind, &field, errors);
+        }
+        endpoint.named("hostname", names::label, errors);
+        endpoint.named("nodeName", names::subdomain, errors);
+    }
+}
+
+fn validate_slice_address(address: &str, kind: &str, field: &str, errors: &mut Errors) {
+    match (kind, address.parse::<std::net::IpAddr>()) {
+        ("FQDN", _) => {
+            for why in names::subdomain(address) {
+                errors.invalid(field, address, &why);
+            }
+        }
+        (_, Err(_)) => errors.invalid(field, address, ADDRESS),
+        ("IPv4", Ok(ip)) if ip.is_ipv6() => errors.invalid(field, address, "must be an IPv4 address"),
+        ("IPv6", Ok(ip)) if ip.is_ipv4() => errors.invalid(field, address, "must be an IPv6 address"),
+        (_, Ok(ip)) if ip.is_loopback() => {
+            errors.invalid(field, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+        }
+        _ => {}
+    }
+}

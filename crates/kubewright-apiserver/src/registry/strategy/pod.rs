@@ -20,7 +20,7 @@ pub(super) static POD: Strategy = Strategy {
             status.insert("podIPs".into(), json!([{"ip": ip}]));
         }
     },
-    prepare_create: |object, _| {
+    prepare_create: |object, preparing| {
         let spec = object_mut(object, "spec");
         if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|s| s < 0) {
             spec.insert("terminationGracePeriodSeconds".into(), 1.into());
@@ -31,7 +31,7 @@ pub(super) static POD: Strategy = Strategy {
         if gated {
             status["conditions"] = json!([{
                 "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "lastProbeTime": null,
-                "lastTransitionTime": null, "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastTransitionTime": preparing.now, "message": "Scheduling is blocked due to non-empty scheduling gates",
             }]);
         }
         object.insert("status".into(), status);
@@ -61,6 +61,10 @@ pub(super) static POD: Strategy = Strategy {
     validate: |object_, errors| {
         if let Some(spec) = object(object_, "spec") {
             podchecks::validate_spec(spec, "spec", errors);
+            podchecks::validate_pod_only(spec, errors);
+            if !list(spec, "ephemeralContainers").is_empty() {
+                errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+            }
             validate_mirror(object_, spec, errors);
         }
     },

@@ -1,369 +1,292 @@
-//! Checks of pod specs, wherever they stand.
+//! Checks of pod specs, wherever they stand: in a pod, or in a template of something that makes pods.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::{
+    containers::{self, Pod, Role},
+    podvolumes, resources, scheduling,
+};
 use crate::registry::{
-    json::{Json, list, object, objects, text},
-    validation::{Errors, names},
+    json::Json,
+    validation::{
+        Errors,
+        at::{ADDRESS, At},
+        names,
+    },
 };
 
 /// Checks a pod spec; `field` is where it stands.
 pub(super) fn validate_spec(spec: &Json, field: &str, errors: &mut Errors) {
-    let volumes: BTreeSet<&str> = objects(spec, "volumes").map(|v| text(v, "name")).collect();
-    validate_volumes(spec, field, errors);
-    let mut seen = BTreeSet::new();
-    let mut host_ports = BTreeSet::new();
-    if list(spec, "containers").is_empty() {
-        errors.required(format!("{field}.containers"), "");
+    let spec = At::new(spec, field);
+    let volumes = podvolumes::validate(&spec, errors);
+    let claims = validate_resource_claims(&spec, errors);
+    let grace = spec.number("terminationGracePeriodSeconds");
+    validate_containers(&spec, &Pod { volumes, claims, grace }, errors);
+    if let Some(resources) = spec.child("resources") {
+        resources::validate(&resources, &BTreeSet::new(), errors);
     }
-    for kind in ["containers", "initContainers", "ephemeralContainers"] {
-        for (n, container) in objects(spec, kind).enumerate() {
-            let at = format!("{field}.{kind}[{n}]");
-            let name = text(container, "name");
-            if kind == "ephemeralContainers" && container.contains_key("ports") {
-                errors.forbidden(format!("{at}.ports"), "cannot be set for an Ephemeral Container");
-            }
-            validate_container(container, &at, &volumes, errors);
-            if !name.is_empty() && !seen.insert(name) {
-                errors.duplicate(format!("{at}.name"), name);
-            }
-            if kind == "containers" {
-                validate_host_ports(container, &at, &mut host_ports, errors);
-            }
-        }
+    validate_host_network(&spec, errors);
+    for (key, allowed) in [
+        ("restartPolicy", &["Always", "OnFailure", "Never"][..]),
+        ("dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+    ] {
+        spec.required(key, errors);
+        spec.choice(key, allowed, errors);
     }
-    let choice = |key: &str, allowed: &[&str], errors: &mut Errors| {
-        let value = text(spec, key);
-        if value.is_empty() {
-            errors.required(format!("{field}.{key}"), "");
-        } else if !allowed.contains(&value) {
-            errors.not_supported(format!("{field}.{key}"), value, allowed);
-        }
-    };
-    choice("restartPolicy", &["Always", "OnFailure", "Never"], errors);
-    choice("dnsPolicy", &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
-    named(spec, "nodeName", field, names::subdomain, errors);
-    named(spec, "serviceAccountName", field, names::subdomain, errors);
-    named(spec, "priorityClassName", field, names::subdomain, errors);
-    named(spec, "runtimeClassName", field, names::subdomain, errors);
-    if let Some(seconds) = spec.get("activeDeadlineSeconds").and_then(Value::as_i64)
+    scheduling::validate_node_labels(&spec, errors);
+    validate_security(&spec, errors);
+    if spec.is("shareProcessNamespace") && spec.is("hostPID") {
+        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(spec.path("shareProcessNamespace"), true, why);
+    }
+    scheduling::validate_affinity(&spec, errors);
+    validate_dns(&spec, errors);
+    scheduling::validate_gates(&spec, errors);
+    scheduling::validate_spread(&spec, errors);
+    spec.named("serviceAccountName", names::subdomain, errors);
+    spec.named("nodeName", names::subdomain, errors);
+    if let Some(seconds) = spec.number("activeDeadlineSeconds")
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
     {
-        errors.invalid(
-            format!("{field}.activeDeadlineSeconds"),
-            seconds,
-            "must be between 1 and 2147483647, inclusive",
+        let why = "must be between 1 and 2147483647, inclusive";
+        errors.invalid(spec.path("activeDeadlineSeconds"), seconds, why);
+    }
+    spec.named("hostname", names::label, errors);
+    spec.named("subdomain", names::label, errors);
+    scheduling::validate_tolerations(&spec, errors);
+    validate_host_aliases(&spec, errors);
+    spec.named("priorityClassName", names::subdomain, errors);
+    spec.named("runtimeClassName", names::subdomain, errors);
+    spec.choice("preemptionPolicy", &["PreemptLowerPriority", "Never"], errors);
+    containers::validate_grace(&spec, errors);
+    validate_system(&spec, errors);
+}
+
+/// Checks what only a pod itself, not a template, must keep to.
+pub(super) fn validate_pod_only(spec: &Json, errors: &mut Errors) {
+    let spec = At::new(spec, "spec");
+    for role in [Role::Regular, Role::Init] {
+        for container in spec.each(role.key()) {
+            let image = container.text("image");
+            if image != image.trim() {
+                let why = "must not have leading or trailing whitespace";
+                errors.invalid(container.path("image"), image, why);
+            }
+        }
+    }
+    podvolumes::validate_tokens_have_an_account(&spec, errors);
+}
+
+fn validate_containers(spec: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+    if spec.list("containers").is_empty() {
+        errors.required(spec.path("containers"), "");
+    }
+    let mut names = BTreeSet::new();
+    for role in [Role::Regular, Role::Init, Role::Ephemeral] {
+        let mut host_ports = BTreeSet::new();
+        for container in spec.each(role.key()) {
+            containers::validate(&container, role, pod, errors);
+            let name = container.text("name");
+            if !name.is_empty() && !names.insert(name) {
+                errors.duplicate(container.path("name"), name);
+            }
+            if role == Role::Regular {
+                containers::validate_host_ports(&container, &mut host_ports, errors);
+            }
+        }
+    }
+}
+
+fn validate_resource_claims<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    for claim in spec.each("resourceClaims") {
+        let name = claim.text("name");
+        if name.is_empty() {
+            errors.required(claim.path("name"), "");
+        } else if !seen.insert(name) {
+            errors.duplicate(claim.path("name"), name);
+        } else {
+            claim.named("name", names::label, errors);
+        }
+        let sources = ["resourceClaimName", "resourceClaimTemplateName"];
+        let given = sources.iter().filter(|source| claim.has(source)).count();
+        if given != 1 {
+            let part = |key: &str| claim.object.get(key).cloned().unwrap_or_default();
+            let shown = json!({
+                "Name": name,
+                "ResourceClaimName": part("resourceClaimName"),
+                "ResourceClaimTemplateName": part("resourceClaimTemplateName"),
+            });
+            let why = if given == 0 {
+                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            } else {
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            };
+            errors.invalid(claim.field.as_str(), shown, why);
+        }
+    }
+    seen
+}
+
+/// With the node's network a container's port is the node's.
+fn validate_host_network(spec: &At<'_>, errors: &mut Errors) {
+    if !spec.is("hostNetwork") {
+        return;
+    }
+    for role in [Role::Regular, Role::Init] {
+        for port in spec.each(role.key()).flat_map(|container| container.each("ports").collect::<Vec<_>>()) {
+            let (host, own) = (port.number("hostPort").unwrap_or(0), port.number("containerPort"));
+            if host != 0 && Some(host) != own {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                errors.invalid(port.path("hostPort"), host, why);
+            }
+        }
+    }
+}
+
+fn validate_security(spec: &At<'_>, errors: &mut Errors) {
+    let Some(context) = spec.child("securityContext") else { return };
+    containers::validate_ids(&context, &["fsGroup", "runAsUser", "runAsGroup"], errors);
+    for (n, group) in context.list("supplementalGroups").iter().enumerate() {
+        if !group.as_i64().is_some_and(|group| (0..=i64::from(i32::MAX)).contains(&group)) {
+            errors.invalid(
+                format!("{}[{n}]", context.path("supplementalGroups")),
+                group.clone(),
+                "must be between 0 and 2147483647, inclusive",
+            );
+        }
+    }
+    validate_sysctls(&context, errors);
+    context.choice("fsGroupChangePolicy", &["Always", "OnRootMismatch"], errors);
+    containers::validate_profiles(&context, errors);
+}
+
+fn validate_sysctls(context: &At<'_>, errors: &mut Errors) {
+    const SHAPE: &str = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+    let mut seen = BTreeSet::new();
+    for sysctl in context.each("sysctls") {
+        let name = sysctl.text("name");
+        let alnum = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let part = |part: &str| {
+            let bytes = part.as_bytes();
+            bytes.first().copied().is_some_and(alnum)
+                && bytes.last().copied().is_some_and(alnum)
+                && bytes.iter().all(|c| alnum(*c) || matches!(c, b'-' | b'_'))
+        };
+        if name.is_empty() {
+            errors.required(sysctl.path("name"), "");
+        } else if name.len() > 253 || !name.split(['.', '/']).all(part) {
+            errors.invalid(sysctl.path("name"), name, SHAPE);
+        } else if !seen.insert(name) {
+            errors.duplicate(sysctl.path("name"), name);
+        }
+    }
+}
+
+fn validate_dns(spec: &At<'_>, errors: &mut Errors) {
+    let none = spec.text("dnsPolicy") == "None";
+    let Some(config) = spec.child("dnsConfig") else {
+        if none {
+            errors.required(spec.path("dnsConfig"), "must provide `dnsConfig` when `dnsPolicy` is None");
+        }
+        return;
+    };
+    let servers = config.list("nameservers");
+    if none && servers.is_empty() {
+        return errors.required(
+            config.path("nameservers"),
+            "must provide at least one DNS nameserver when `dnsPolicy` is None",
         );
     }
-    named(spec, "hostname", field, names::label, errors);
-    named(spec, "subdomain", field, names::label, errors);
-    if let Some(context) = object(spec, "securityContext") {
-        validate_ids(context, &format!("{field}.securityContext"), errors);
+    if servers.len() > 3 {
+        let why = "must not have more than 3 nameservers";
+        errors.invalid(config.path("nameservers"), Value::Array(servers.to_vec()), why);
     }
-    validate_tolerations(spec, field, errors);
-    validate_affinity(spec, field, errors);
-    validate_spread(spec, field, errors);
-}
-
-fn named(spec: &Json, key: &str, field: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let value = text(spec, key);
-    if !value.is_empty() {
-        for why in rule(value) {
-            errors.invalid(format!("{field}.{key}"), value, &why);
+    for (n, server) in servers.iter().filter_map(Value::as_str).enumerate() {
+        if server.parse::<std::net::IpAddr>().is_err() {
+            errors.invalid(format!("{}[{n}]", config.path("nameservers")), server, ADDRESS);
         }
     }
-}
-
-fn validate_volumes(spec: &Json, field: &str, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for (n, volume) in objects(spec, "volumes").enumerate() {
-        let at = format!("{field}.volumes[{n}]");
-        let name = text(volume, "name");
-        if name.is_empty() {
-            errors.required(format!("{at}.name"), "");
-        } else {
-            for why in names::label(name) {
-                errors.invalid(format!("{at}.name"), name, &why);
-            }
-            if !seen.insert(name) {
-                errors.duplicate(format!("{at}.name"), name);
+    let searches = config.list("searches");
+    if searches.len() > 32 {
+        let why = "must not have more than 32 search paths";
+        errors.invalid(config.path("searches"), Value::Array(searches.to_vec()), why);
+    }
+    for (n, search) in searches.iter().filter_map(Value::as_str).enumerate() {
+        if search != "." {
+            let search = search.strip_suffix('.').unwrap_or(search);
+            for why in names::subdomain_with_underscores(search) {
+                errors.invalid(format!("{}[{n}]", config.path("searches")), search, &why);
             }
         }
-        for (n, source) in volume.keys().filter(|k| *k != "name").enumerate() {
-            if n > 0 {
-                errors.forbidden(format!("{at}.{source}"), "may not specify more than 1 volume type");
-            }
-        }
-        if let Some(secret) = object(volume, "secret")
-            && text(secret, "secretName").is_empty()
-        {
-            errors.required(format!("{at}.secret.secretName"), "");
-        }
-        if let Some(map) = object(volume, "configMap")
-            && text(map, "name").is_empty()
-        {
-            errors.required(format!("{at}.configMap.name"), "");
-        }
-        if let Some(claim) = object(volume, "persistentVolumeClaim")
-            && text(claim, "claimName").is_empty()
-        {
-            errors.required(format!("{at}.persistentVolumeClaim.claimName"), "");
+    }
+    for option in config.each("options") {
+        if option.text("name").is_empty() {
+            errors.required(option.field.as_str(), "must not be empty");
         }
     }
 }
 
-fn validate_container(container: &Json, at: &str, volumes: &BTreeSet<&str>, errors: &mut Errors) {
-    let name = text(container, "name");
-    if name.is_empty() {
-        errors.required(format!("{at}.name"), "");
-    } else {
-        for why in names::label(name) {
-            errors.invalid(format!("{at}.name"), name, &why);
+fn validate_host_aliases(spec: &At<'_>, errors: &mut Errors) {
+    for alias in spec.each("hostAliases") {
+        let ip = alias.text("ip");
+        if ip.parse::<std::net::IpAddr>().is_err() {
+            errors.invalid(alias.path("ip"), ip, ADDRESS);
         }
-    }
-    let image = text(container, "image");
-    if image.is_empty() {
-        errors.required(format!("{at}.image"), "");
-    } else if image != image.trim() {
-        errors.invalid(format!("{at}.image"), image, "must not have leading or trailing whitespace");
-    }
-    validate_ports(container, at, errors);
-    for (n, env) in objects(container, "env").enumerate() {
-        let name = text(env, "name");
-        if name.is_empty() {
-            errors.required(format!("{at}.env[{n}].name"), "");
-        } else if name.contains(['=', '\0']) {
-            errors.invalid(format!("{at}.env[{n}].name"), name, "a valid environment variable name must consist only of printable ASCII characters other than '='");
-        }
-        if env.contains_key("value") && env.contains_key("valueFrom") && !text(env, "value").is_empty() {
-            errors.invalid(
-                format!("{at}.env[{n}].valueFrom"),
-                "",
-                "may not be specified when `value` is not empty",
-            );
-        }
-    }
-    let mut paths = BTreeSet::new();
-    for (n, mount) in objects(container, "volumeMounts").enumerate() {
-        let (name, path) = (text(mount, "name"), text(mount, "mountPath"));
-        if name.is_empty() {
-            errors.required(format!("{at}.volumeMounts[{n}].name"), "");
-        } else if !volumes.contains(name) {
-            errors.not_found(format!("{at}.volumeMounts[{n}].name"), name);
-        }
-        if path.is_empty() {
-            errors.required(format!("{at}.volumeMounts[{n}].mountPath"), "");
-        } else if !paths.insert(path) {
-            errors.invalid(format!("{at}.volumeMounts[{n}].mountPath"), path, "must be unique");
-        }
-    }
-    let policy = text(container, "imagePullPolicy");
-    if !matches!(policy, "Always" | "IfNotPresent" | "Never") {
-        errors.not_supported(format!("{at}.imagePullPolicy"), policy, &["Always", "IfNotPresent", "Never"]);
-    }
-    validate_resources(container, at, errors);
-    if let Some(context) = object(container, "securityContext") {
-        validate_ids(context, &format!("{at}.securityContext"), errors);
-        let is = |key: &str, value: bool| context.get(key).and_then(Value::as_bool) == Some(value);
-        if is("privileged", true) && is("allowPrivilegeEscalation", false) {
-            errors.invalid(
-                format!("{at}.securityContext"),
-                Value::Object(context.clone()),
-                "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
-            );
-        }
-    }
-}
-
-fn validate_ports(container: &Json, at: &str, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for (n, port) in objects(container, "ports").enumerate() {
-        let here = format!("{at}.ports[{n}]");
-        let name = text(port, "name");
-        if !name.is_empty() {
-            let why = names::port_name(name);
-            if !why.is_empty() {
-                for why in why {
-                    errors.invalid(format!("{here}.name"), name, &why);
-                }
-            } else if !seen.insert(name) {
-                errors.duplicate(format!("{here}.name"), name);
-            }
-        }
-        match port.get("containerPort").and_then(Value::as_i64).unwrap_or(0) {
-            0 => errors.required(format!("{here}.containerPort"), ""),
-            number if !(1..=65_535).contains(&number) => errors.invalid(
-                format!("{here}.containerPort"),
-                number,
-                "must be between 1 and 65535, inclusive",
-            ),
-            _ => {}
-        }
-        let host = port.get("hostPort").and_then(Value::as_i64).unwrap_or(0);
-        if host != 0 && !(1..=65_535).contains(&host) {
-            errors.invalid(format!("{here}.hostPort"), host, "must be between 1 and 65535, inclusive");
-        }
-        let protocol = text(port, "protocol");
-        if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
-            errors.not_supported(format!("{here}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
-        }
-    }
-}
-
-fn validate_host_ports(container: &Json, at: &str, taken: &mut BTreeSet<String>, errors: &mut Errors) {
-    for (n, port) in objects(container, "ports").enumerate() {
-        let Some(host) = port.get("hostPort").and_then(Value::as_i64).filter(|p| *p > 0) else { continue };
-        let key = format!("{}/{}/{host}", text(port, "protocol"), text(port, "hostIP"));
-        if !taken.insert(key.clone()) {
-            errors.duplicate(format!("{at}.ports[{n}].hostPort"), key);
-        }
-    }
-}
-
-fn validate_resources(container: &Json, at: &str, errors: &mut Errors) {
-    let Some(resources) = object(container, "resources") else { return };
-    let limits = object(resources, "limits");
-    for kind in ["limits", "requests"] {
-        for (name, quantity) in object(resources, kind).into_iter().flatten() {
-            let field = format!("{at}.resources.{kind}[{name}]");
-            for why in names::qualified(name) {
-                errors.invalid(field.as_str(), name.as_str(), &why);
-            }
-            let Some(value) = super::super::quantity::parse(quantity) else { continue };
-            if value < 0 {
-                errors.invalid(field.as_str(), quantity.clone(), "must be greater than or equal to 0");
-            }
-            if kind == "requests"
-                && let Some(limit) = limits.and_then(|l| l.get(name)).and_then(super::super::quantity::parse)
-                && value > limit
-            {
-                let why = format!("must be less than or equal to {name} limit of {}", shown(limits, name));
-                errors.invalid(format!("{at}.resources.requests"), quantity.clone(), &why);
+        for (n, name) in alias.list("hostnames").iter().filter_map(Value::as_str).enumerate() {
+            for why in names::subdomain(name) {
+                errors.invalid(format!("{}[{n}]", alias.path("hostnames")), name, &why);
             }
         }
     }
 }
 
-fn shown(limits: Option<&Json>, name: &str) -> String {
-    match limits.and_then(|l| l.get(name)) {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => String::new(),
-    }
-}
-
-fn validate_ids(context: &Json, at: &str, errors: &mut Errors) {
-    for key in ["runAsUser", "runAsGroup", "fsGroup"] {
-        if let Some(id) = context.get(key).and_then(Value::as_i64)
-            && !(0..=i64::from(i32::MAX)).contains(&id)
-        {
-            errors.invalid(format!("{at}.{key}"), id, "must be between 0 and 2147483647, inclusive");
-        }
-    }
-}
-
-fn validate_tolerations(spec: &Json, field: &str, errors: &mut Errors) {
-    for (n, toleration) in objects(spec, "tolerations").enumerate() {
-        let at = format!("{field}.tolerations[{n}]");
-        let (key, operator, value) =
-            (text(toleration, "key"), text(toleration, "operator"), text(toleration, "value"));
-        if !key.is_empty() {
-            for why in names::qualified(key) {
-                errors.invalid(format!("{at}.key"), key, &why);
-            }
-        }
-        if key.is_empty() && operator != "Exists" {
-            errors.invalid(
-                format!("{at}.operator"),
-                operator,
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
-            );
-        }
-        let effect = text(toleration, "effect");
-        if toleration.contains_key("tolerationSeconds") && effect != "NoExecute" {
-            errors.invalid(
-                format!("{at}.effect"),
-                effect,
-                "effect must be 'NoExecute' when `tolerationSeconds` is set",
-            );
-        }
-        match operator {
-            "Equal" | "" => {
-                for why in names::label_value(value) {
-                    errors.invalid(format!("{at}.operator"), value, &why);
+/// What a pod for one operating system cannot have.
+fn validate_system(spec: &At<'_>, errors: &mut Errors) {
+    const WHY: &str = "cannot be set for a windows pod";
+    const OF_THE_POD: [&str; 11] = [
+        "appArmorProfile",
+        "seLinuxOptions",
+        "seccompProfile",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "sysctls",
+        "runAsUser",
+        "runAsGroup",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "seLinuxChangePolicy",
+    ];
+    let Some(system) = spec.child("os") else { return };
+    match system.text("name") {
+        "" => errors.required(system.path("name"), ""),
+        "windows" => {
+            if let Some(context) = spec.child("securityContext") {
+                for key in OF_THE_POD.iter().filter(|key| context.has(key)) {
+                    errors.forbidden(context.path(key), WHY);
                 }
             }
-            "Exists" => {
-                if !value.is_empty() {
-                    errors.invalid(
-                        format!("{at}.operator"),
-                        value,
-                        "value must be empty when `operator` is 'Exists'",
-                    );
-                }
+            if spec.has("hostUsers") {
+                errors.forbidden(spec.path("hostUsers"), WHY);
             }
-            other => errors.not_supported(format!("{at}.operator"), other, &["Equal", "Exists"]),
-        }
-        if !matches!(effect, "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
-            errors.not_supported(
-                format!("{at}.effect"),
-                effect,
-                &["NoExecute", "NoSchedule", "PreferNoSchedule"],
-            );
-        }
-    }
-}
-
-fn validate_affinity(spec: &Json, field: &str, errors: &mut Errors) {
-    let Some(node) = object(spec, "affinity").and_then(|a| object(a, "nodeAffinity")) else { return };
-    let Some(required) = object(node, "requiredDuringSchedulingIgnoredDuringExecution") else { return };
-    let at = format!("{field}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
-    if list(required, "nodeSelectorTerms").is_empty() {
-        errors.required(format!("{at}.nodeSelectorTerms"), "must have at least one node selector term");
-    }
-    for (n, term) in objects(required, "nodeSelectorTerms").enumerate() {
-        for (m, expression) in objects(term, "matchExpressions").enumerate() {
-            let here = format!("{at}.nodeSelectorTerms[{n}].matchExpressions[{m}]");
-            let values = list(expression, "values");
-            match text(expression, "operator") {
-                "In" | "NotIn" if values.is_empty() => errors.required(
-                    format!("{here}.values"),
-                    "must be specified when `operator` is 'In' or 'NotIn'",
-                ),
-                "Exists" | "DoesNotExist" if !values.is_empty() => errors.forbidden(
-                    format!("{here}.values"),
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                ),
-                "Gt" | "Lt" if values.len() != 1 => errors.required(
-                    format!("{here}.values"),
-                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
-                ),
-                "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-                other => errors.invalid(format!("{here}.operator"), other, "not a valid selector operator"),
+            for key in ["hostPID", "hostIPC"].iter().filter(|key| spec.is(key)) {
+                errors.forbidden(spec.path(key), WHY);
+            }
+            if spec.has("shareProcessNamespace") {
+                errors.forbidden(spec.path("shareProcessNamespace"), WHY);
             }
         }
-    }
-}
-
-fn validate_spread(spec: &Json, field: &str, errors: &mut Errors) {
-    for (n, constraint) in objects(spec, "topologySpreadConstraints").enumerate() {
-        let at = format!("{field}.topologySpreadConstraints[{n}]");
-        let skew = constraint.get("maxSkew").and_then(Value::as_i64).unwrap_or(0);
-        if skew <= 0 {
-            errors.invalid(format!("{at}.maxSkew"), skew, "must be greater than zero");
+        "linux" => {
+            let context = spec.child("securityContext").filter(|context| context.has("windowsOptions"));
+            if let Some(context) = context {
+                errors.forbidden(
+                    context.path("windowsOptions"),
+                    "windows options cannot be set for a linux pod",
+                );
+            }
         }
-        if text(constraint, "topologyKey").is_empty() {
-            errors.required(format!("{at}.topologyKey"), "can not be empty");
-        }
-        let when = text(constraint, "whenUnsatisfiable");
-        if !matches!(when, "DoNotSchedule" | "ScheduleAnyway") {
-            errors.not_supported(
-                format!("{at}.whenUnsatisfiable"),
-                when,
-                &["DoNotSchedule", "ScheduleAnyway"],
-            );
-        }
+        other => errors.not_supported(system.field.as_str(), other, &["linux", "windows"]),
     }
 }

@@ -85,6 +85,16 @@ impl Allocator {
         Ipv4Addr::from(FIRST_ADDRESS).to_string()
     }
 
+    /// Takes what the services of an earlier run have.
+    pub fn restore(&self, registry: &Registry) {
+        let mut taken = self.taken.lock();
+        for (_, service) in registry.storage.snapshot().collection("services").range(None, None) {
+            let service = service.decode();
+            taken.addresses.extend(address_of(&service));
+            taken.ports.extend(node_ports(&service));
+        }
+    }
+
     /// Gives a new service what it needs and takes what it asks for.
     pub fn prepare_create(&self, _: &Registry, call: &Call<'_>, service: &mut Json) -> Result<(), Status> {
         if !is_service(call) {

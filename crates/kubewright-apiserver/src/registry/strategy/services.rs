@@ -10,6 +10,7 @@ use crate::registry::{
     objectmeta,
     validation::{
         Errors,
+        at::{At, CIDR, parse_cidr},
         names::{self, NameRule},
     },
 };
@@ -30,6 +31,14 @@ pub(super) static SERVICE: Strategy = Strategy {
             }
             return;
         }
+        // Old clients know one address only: what they do to it is meant for the list.
+        if text(spec, "clusterIP") != text(&before, "clusterIP")
+            && spec.get("clusterIPs") == before.get("clusterIPs")
+            && !text(spec, "clusterIP").is_empty()
+        {
+            let address = text(spec, "clusterIP").to_owned();
+            spec.insert("clusterIPs".into(), json!([address]));
+        }
         if was != "ExternalName" && text(spec, "clusterIP").is_empty() {
             for key in ["clusterIP", "clusterIPs"] {
                 if let Some(value) = before.get(key) {
@@ -41,6 +50,11 @@ pub(super) static SERVICE: Strategy = Strategy {
         let was_external = matches!(was.as_str(), "NodePort" | "LoadBalancer");
         if !external && was_external {
             drop_external(spec, &before);
+        }
+        // Without a load balancer there is nothing to report of one.
+        if kind != "LoadBalancer" && was == "LoadBalancer" {
+            new.insert("status".into(), json!({"loadBalancer": {}}));
+            return;
         }
         if external && was_external {
             keep_node_ports(spec, &before);
@@ -57,6 +71,7 @@ pub(super) static SERVICE: Strategy = Strategy {
         }
         validate_service(new, errors);
     },
+    warnings,
     ..PLAIN
 };
 
@@ -119,6 +134,15 @@ fn default_service(service: &mut Json) {
         spec.remove("sessionAffinityConfig");
     }
     default_text(spec, "type", "ClusterIP");
+    if text(spec, "type") == "LoadBalancer" {
+        let modes = object_mut(object_mut(service, "status"), "loadBalancer");
+        for ingress in objects_mut(modes, "ingress") {
+            if !text(ingress, "ip").is_empty() {
+                default_text(ingress, "ipMode", "VIP");
+            }
+        }
+    }
+    let spec = object_mut(service, "spec");
     for port in objects_mut(spec, "ports") {
         default_text(port, "protocol", "TCP");
         let number = port.get("port").cloned().unwrap_or_default();
@@ -186,6 +210,15 @@ fn validate_service(service: &Json, errors: &mut Errors) {
     if !matches!(affinity, "ClientIP" | "None") {
         errors.not_supported("spec.sessionAffinity", affinity, &["ClientIP", "None"]);
     }
+    let timeout =
+        At::new(spec, "spec").child("sessionAffinityConfig").and_then(|config| config.child("clientIP"));
+    if let Some(seconds) = timeout.and_then(|client| client.number("timeoutSeconds"))
+        && affinity == "ClientIP"
+        && !(1..=86_400).contains(&seconds)
+    {
+        let why = "must be greater than 0 and less than 86400";
+        errors.invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, why);
+    }
     for (n, ip) in list(spec, "externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let field = format!("spec.externalIPs[{n}]");
         match ip.parse::<std::net::IpAddr>() {
@@ -212,6 +245,7 @@ fn validate_service(service: &Json, errors: &mut Errors) {
             );
         }
     }
+    validate_kind(&At::new(spec, "spec"), kind, errors);
     let policy = text(spec, "externalTrafficPolicy");
     if !policy.is_empty()
         && !matches!(kind, "NodePort" | "LoadBalancer")
@@ -222,6 +256,55 @@ fn validate_service(service: &Json, errors: &mut Errors) {
             policy,
             "may only be set for externally-accessible services",
         );
+    }
+}
+
+/// What depends on the type of the service.
+fn validate_kind(spec: &At<'_>, kind: &str, errors: &mut Errors) {
+    for (n, range) in spec.list("loadBalancerSourceRanges").iter().filter_map(Value::as_str).enumerate() {
+        if parse_cidr(range.trim()).is_none() {
+            // Upstream writes this one with a capital.
+            errors.invalid(format!("spec.LoadBalancerSourceRanges[{n}]"), range, CIDR);
+        }
+    }
+    if spec.has("loadBalancerClass") && kind != "LoadBalancer" {
+        let why = "may only be used when `type` is 'LoadBalancer'";
+        errors.forbidden(spec.path("loadBalancerClass"), why);
+    }
+    if kind == "ClusterIP" {
+        for port in spec.each("ports") {
+            if port.number("nodePort").unwrap_or(0) != 0 {
+                errors.forbidden(port.path("nodePort"), "may not be used when `type` is 'ClusterIP'");
+            }
+        }
+    }
+    if spec.text("ipFamilyPolicy") == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.invalid(spec.path("ipFamilyPolicy"), "RequireDualStack", why);
+    }
+    for (n, family) in spec.list("ipFamilies").iter().filter_map(Value::as_str).enumerate() {
+        if family == "IPv6" {
+            let field = format!("{}[{n}]", spec.path("ipFamilies"));
+            errors.invalid(field, family, "not configured on this cluster");
+        }
+    }
+    spec.choice("internalTrafficPolicy", &["Cluster", "Local"], errors);
+    if matches!(kind, "NodePort" | "LoadBalancer") {
+        spec.choice("externalTrafficPolicy", &["Cluster", "Local"], errors);
+    }
+    let distributions = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    spec.choice("trafficDistribution", &distributions, errors);
+}
+
+/// What a client should know about a service that is accepted.
+pub(super) fn warnings(service: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
+    let Some(spec) = object(service, "spec") else { return };
+    if text(spec, "trafficDistribution") == "PreferClose" {
+        warnings
+            .push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());
+    }
+    if !text(spec, "externalName").is_empty() && text(spec, "type") != "ExternalName" {
+        warnings.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
     }
 }
 
@@ -251,24 +334,7 @@ fn validate_ports(spec: &Json, errors: &mut Errors) {
         if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
             errors.not_supported(format!("{at}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
         }
-        match port.get("targetPort") {
-            Some(Value::String(name)) => {
-                for why in names::port_name(name) {
-                    errors.invalid(format!("{at}.targetPort"), name.as_str(), &why);
-                }
-            }
-            Some(Value::Number(target)) => {
-                let bad = !target.as_i64().is_some_and(|t| (1..=65_535).contains(&t));
-                if bad && number != 0 {
-                    errors.invalid(
-                        format!("{at}.targetPort"),
-                        target.clone(),
-                        "must be between 1 and 65535, inclusive",
-                    );
-                }
-            }
-            _ => {}
-        }
+        At::new(port, at.as_str()).port("targetPort", errors);
     }
     let mut seen = BTreeSet::new();
     for (n, port) in objects(spec, "ports").enumerate() {

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::podchecks;
 use crate::registry::{
-    json::{Json, at, list, meta, object, objects, text, text_at},
+    json::{Json, at, list, meta, object, objects, text},
     objectmeta,
     selector::LabelSelector,
-    validation::{Errors, names},
+    validation::{Errors, at::At, names},
 };
 
 /// Warnings about a pod or a template.
-pub(super) fn pod_warnings(pod: &Json, warnings: &mut Vec<String>) {
+pub(super) fn pod_warnings(pod: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     if let Some(spec) = object(pod, "spec") {
         spec_warnings(spec, "spec", warnings);
     }
@@ -36,6 +36,7 @@ fn spec_warnings(spec: &Json, at: &str, warnings: &mut Vec<String>) {
     }
     for (n, container) in objects(spec, "containers").enumerate() {
         let here = format!("{at}.containers[{n}]");
+        fractional_bytes(container, &here, warnings);
         let mut seen: Vec<&str> = Vec::new();
         for (m, env) in objects(container, "env").enumerate() {
             let name = text(env, "name");
@@ -58,11 +59,29 @@ fn spec_warnings(spec: &Json, at: &str, warnings: &mut Vec<String>) {
     }
 }
 
-fn spec(object_: &Json) -> Json {
+/// Bytes come whole.
+fn fractional_bytes(container: &Json, here: &str, warnings: &mut Vec<String>) {
+    let resources = object(container, "resources");
+    for kind in ["limits", "requests"] {
+        for name in ["memory", "ephemeral-storage"] {
+            let amount = resources.and_then(|resources| object(resources, kind)).and_then(|of| of.get(name));
+            let Some(amount) = amount else { continue };
+            if crate::registry::quantity::parse(amount).is_some_and(|thousandths| thousandths % 1000 != 0) {
+                let shown = amount.as_str().unwrap_or_default();
+                warnings.push(format!(
+                    "{here}.resources.{kind}[{name}]: fractional byte value {shown:?} is invalid, must be an integer"
+                ));
+            }
+        }
+    }
+}
+
+/// The spec of an object, empty when it has none.
+pub(super) fn spec(object_: &Json) -> Json {
     object(object_, "spec").cloned().unwrap_or_default()
 }
 
-fn not_negative(spec: &Json, keys: &[&str], errors: &mut Errors) {
+pub(super) fn not_negative(spec: &Json, keys: &[&str], errors: &mut Errors) {
     for key in keys {
         if let Some(number) = spec.get(*key).and_then(Value::as_i64).filter(|n| *n < 0) {
             errors.invalid(format!("spec.{key}"), number, "must be greater than or equal to 0");
@@ -103,16 +122,21 @@ fn validate_selected(spec: &Json, kind: &str, errors: &mut Errors) {
     let selector = spec.get("selector").filter(|s| !s.is_null());
     let parsed = match selector.and_then(Value::as_object) {
         None => {
-            errors.required("spec.selector", "");
+            if kind != "daemonset" {
+                errors.required("spec.selector", "");
+            }
             None
         }
         Some(object_) => {
             if !validate_selector(object_, "spec.selector", errors) {
-                errors.invalid(
-                    "spec.selector",
-                    selector.cloned().unwrap_or_default(),
-                    "invalid label selector",
-                );
+                if kind != "daemonset" {
+                    let shown = selector.cloned().unwrap_or_default();
+                    if kind == "statefulset" {
+                        errors.unusable("spec.selector", &shown.to_string());
+                    } else {
+                        errors.invalid("spec.selector", shown, "invalid label selector");
+                    }
+                }
                 // Without a selector there is nothing to compare the template with.
                 validate_template_spec(spec, errors);
                 return;
@@ -140,11 +164,36 @@ fn validate_template_spec(spec: &Json, errors: &mut Errors) {
         "spec.template.labels",
         errors,
     );
-    let pod = at(spec, &["template", "spec"]).and_then(Value::as_object);
-    podchecks::validate_spec(pod.unwrap_or(&Json::new()), "spec.template.spec", errors);
+    let mut pod = at(spec, &["template", "spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    with_claims(&mut pod, spec);
+    podchecks::validate_spec(&pod, "spec.template.spec", errors);
 }
 
-fn always_restarts(spec: &Json, errors: &mut Errors) {
+/// The pods of a stateful set have a volume for each of its claims, and names of their own.
+fn with_claims(pod: &mut Json, spec: &Json) {
+    let claims: Vec<&str> =
+        objects(spec, "volumeClaimTemplates").map(|claim| text(meta(claim), "name")).collect();
+    if claims.is_empty() {
+        return;
+    }
+    let mut volumes: Vec<Value> = claims
+        .iter()
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    let own = objects(pod, "volumes").filter(|volume| !claims.contains(&text(volume, "name")));
+    volumes.extend(own.cloned().map(Value::Object));
+    pod.insert("volumes".into(), volumes.into());
+    for key in ["subdomain", "hostname"] {
+        pod.remove(key);
+    }
+}
+
+/// Pods that are to run always start again and never run out of time.
+fn always_restarts(spec: &Json, kind: &str, errors: &mut Errors) {
+    if at(spec, &["template", "spec", "activeDeadlineSeconds"]).is_some() {
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden("spec.template.spec.activeDeadlineSeconds", &why);
+    }
     let policy = at(spec, &["template", "spec", "restartPolicy"]).and_then(Value::as_str).unwrap_or_default();
     if !policy.is_empty() && policy != "Always" {
         errors.not_supported("spec.template.spec.restartPolicy", policy, &["Always"]);
@@ -155,7 +204,7 @@ pub(super) fn validate_deployment(deployment: &Json, errors: &mut Errors) {
     let spec = spec(deployment);
     not_negative(&spec, &["replicas"], errors);
     validate_selected(&spec, "deployment", errors);
-    always_restarts(&spec, errors);
+    always_restarts(&spec, "ReplicaSet", errors);
     validate_strategy(&spec, errors);
     not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], errors);
     let number = |key: &str| spec.get(key).and_then(Value::as_i64).unwrap_or(0);
@@ -193,18 +242,24 @@ fn validate_strategy(spec: &Json, errors: &mut Errors) {
             if errors.len() == before && zero("maxSurge") && zero("maxUnavailable") {
                 errors.invalid(format!("{at}.maxUnavailable"), 0, "may not be 0 when `maxSurge` is 0");
             }
-            if let Some(percent) = rolling.get("maxUnavailable").and_then(Value::as_str)
-                && percent.strip_suffix('%').and_then(|p| p.parse::<u32>().ok()).is_some_and(|p| p > 100)
-            {
-                errors.invalid(format!("{at}.maxUnavailable"), percent, "must not be greater than 100%");
-            }
+            at_most_everything(rolling, "maxUnavailable", at, errors);
         }
-        other => errors.not_supported(
-            "spec.strategy",
-            json!({"Type": other, "RollingUpdate": null}),
-            &["Recreate", "RollingUpdate"],
-        ),
+        other => errors.not_supported("spec.strategy", go_strategy(other), &["Recreate", "RollingUpdate"]),
     }
+}
+
+/// A share must not be more than all.
+pub(super) fn at_most_everything(parent: &Json, key: &str, at: &str, errors: &mut Errors) {
+    if let Some(percent) = parent.get(key).and_then(Value::as_str)
+        && percent.strip_suffix('%').and_then(|p| p.parse::<u32>().ok()).is_some_and(|p| p > 100)
+    {
+        errors.invalid(format!("{at}.{key}"), percent, "must not be greater than 100%");
+    }
+}
+
+/// A strategy of an unknown type as Go prints it.
+fn go_strategy(kind: &str) -> Value {
+    json!({"Type": kind, "RollingUpdate": null})
 }
 
 pub(super) fn int_or_percent(parent: &Json, key: &str, at: &str, errors: &mut Errors) {
@@ -222,7 +277,7 @@ pub(super) fn int_or_percent(parent: &Json, key: &str, at: &str, errors: &mut Er
     }
 }
 
-fn immutable(new: &Json, old: &Json, key: &str, errors: &mut Errors) {
+pub(super) fn immutable(new: &Json, old: &Json, key: &str, errors: &mut Errors) {
     if new.get(key) != old.get(key) {
         let value = new.get(key).cloned().unwrap_or_default();
         errors.invalid(format!("spec.{key}"), value, "field is immutable");
@@ -238,33 +293,78 @@ pub(super) fn validate_replica_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
     not_negative(&spec, &["replicas", "minReadySeconds"], errors);
     validate_selected(&spec, "deployment", errors);
-    always_restarts(&spec, errors);
+    always_restarts(&spec, "ReplicaSet", errors);
 }
 
-pub(super) fn validate_selected_update(new: &Json, old: &Json, errors: &mut Errors) {
-    let after = spec(new);
-    not_negative(&after, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
-    validate_selected(&after, "deployment", errors);
-    always_restarts(&after, errors);
-    immutable(&after, &spec(old), "selector", errors);
+pub(super) fn validate_replica_set_update(new: &Json, old: &Json, errors: &mut Errors) {
+    validate_replica_set(new, errors);
+    immutable(&spec(new), &spec(old), "selector", errors);
 }
 
 pub(super) fn validate_stateful_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
-    let policy = text(&spec, "podManagementPolicy");
+    let at = At::new(&spec, "spec");
+    let policy = at.text("podManagementPolicy");
     if !matches!(policy, "OrderedReady" | "Parallel") {
-        let why = format!("must be '{}' or '{}'", "OrderedReady", "Parallel");
-        errors.invalid("spec.podManagementPolicy", policy, &why);
+        errors.invalid(at.path("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
     }
-    not_negative(&spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"], errors);
+    if let Some(strategy) = at.child("updateStrategy") {
+        validate_stateful_strategy(&strategy, errors);
+    }
+    if let Some(retention) = at.child("persistentVolumeClaimRetentionPolicy") {
+        for key in ["whenDeleted", "whenScaled"] {
+            retention.choice(key, &["Retain", "Delete"], errors);
+        }
+    }
+    for claim in at.each("volumeClaimTemplates") {
+        if let Some(spec) = claim.child("spec") {
+            super::volumes::validate_claim_spec(&spec, errors);
+        }
+    }
+    not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+    if let Some(ordinals) = at.child("ordinals") {
+        ordinals.not_negative(&["start"], errors);
+    }
+    not_negative(&spec, &["revisionHistoryLimit"], errors);
+    at.named("serviceName", names::label, errors);
     validate_selected(&spec, "statefulset", errors);
-    always_restarts(&spec, errors);
+    always_restarts(&spec, "StatefulSet", errors);
+}
+
+fn validate_stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
+    let rolling = strategy.child("rollingUpdate");
+    match (strategy.text("type"), rolling) {
+        ("RollingUpdate", Some(rolling)) => {
+            rolling.not_negative(&["partition"], errors);
+            int_or_percent(rolling.object, "maxUnavailable", &rolling.field, errors);
+            at_most_everything(rolling.object, "maxUnavailable", &rolling.field, errors);
+        }
+        ("OnDelete", Some(rolling)) => {
+            let part = |key: &str| rolling.object.get(key).cloned().unwrap_or_default();
+            let shown = json!({"Partition": part("partition"), "MaxUnavailable": part("maxUnavailable")});
+            let why = "only allowed for updateStrategy 'RollingUpdate'";
+            errors.invalid(rolling.field.as_str(), shown, why);
+        }
+        ("RollingUpdate" | "OnDelete", None) => {}
+        (other, _) => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            errors.invalid(strategy.field.as_str(), go_strategy(other), why);
+        }
+    }
 }
 
 pub(super) fn validate_stateful_set_update(new: &Json, old: &Json, errors: &mut Errors) {
     validate_stateful_set(new, errors);
-    let frozen = |set: &Json| {
-        let mut spec = spec(set);
+    let (after, mut before) = (spec(new), spec(old));
+    for key in ["serviceName", "podManagementPolicy", "selector"] {
+        immutable(&after, &before, key, errors);
+        // Said once.
+        match after.get(key) {
+            Some(value) => before.insert(key.into(), value.clone()),
+            None => before.remove(key),
+        };
+    }
+    let frozen = |mut spec: Json| {
         for key in [
             "replicas",
             "ordinals",
@@ -278,7 +378,7 @@ pub(super) fn validate_stateful_set_update(new: &Json, old: &Json, errors: &mut 
         }
         spec
     };
-    if frozen(new) != frozen(old) {
+    if frozen(after) != frozen(before) {
         errors.forbidden(
             "spec",
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
@@ -291,165 +391,59 @@ pub(super) fn validate_stateful_set_update(new: &Json, old: &Json, errors: &mut 
 pub(super) fn validate_daemon_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
     validate_selected(&spec, "daemonset", errors);
-    always_restarts(&spec, errors);
-    not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+    always_restarts(&spec, "DaemonSet", errors);
+    not_negative(&spec, &["minReadySeconds"], errors);
+    if let Some(strategy) = At::new(&spec, "spec").child("updateStrategy") {
+        validate_daemon_strategy(&strategy, errors);
+    }
+    not_negative(&spec, &["revisionHistoryLimit"], errors);
 }
 
-fn validate_job_spec(spec: &Json, field: &str, errors: &mut Errors) {
-    for key in
-        ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"]
-    {
-        if let Some(number) = spec.get(key).and_then(Value::as_i64).filter(|n| *n < 0) {
-            errors.invalid(format!("{field}.{key}"), number, "must be greater than or equal to 0");
+fn validate_daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
+    match strategy.text("type") {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let Some(rolling) = strategy.child("rollingUpdate") else {
+                return errors.required(strategy.path("rollingUpdate"), "");
+            };
+            for key in ["maxUnavailable", "maxSurge"] {
+                int_or_percent(rolling.object, key, &rolling.field, errors);
+                at_most_everything(rolling.object, key, &rolling.field, errors);
+            }
+            let some = |key: &str| rolling.object.get(key).is_some_and(|value| value != 0 && value != "0%");
+            if some("maxUnavailable") && some("maxSurge") {
+                let surge = rolling.object.get("maxSurge").cloned().unwrap_or_default();
+                let why = "may not be set when maxUnavailable is non-zero";
+                errors.invalid(rolling.path("maxSurge"), surge, why);
+            } else if !some("maxUnavailable") && !some("maxSurge") {
+                errors.required(rolling.path("maxUnavailable"), "cannot be 0 when maxSurge is 0");
+            }
         }
-    }
-    if text(spec, "completionMode") == "Indexed" && !spec.contains_key("completions") {
-        errors.required(format!("{field}.completions"), "when completion mode is Indexed");
-    }
-    let pod = at(spec, &["template", "spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
-    podchecks::validate_spec(&pod, &format!("{field}.template.spec"), errors);
-    match text(&pod, "restartPolicy") {
-        "OnFailure" | "Never" => {}
-        // What defaulting wrote counts as nothing said.
-        "Always" | "" => errors.required(
-            format!("{field}.template.spec.restartPolicy"),
-            "valid values: \"OnFailure\", \"Never\"",
-        ),
-        other => errors.not_supported(
-            format!("{field}.template.spec.restartPolicy"),
-            other,
-            &["OnFailure", "Never"],
-        ),
-    }
-}
-
-pub(super) fn validate_job(job: &Json, errors: &mut Errors) {
-    let spec = spec(job);
-    validate_generated_selector(job, &spec, errors);
-    validate_job_spec(&spec, "spec", errors);
-}
-
-/// A job that lets the server select must not have said otherwise.
-fn validate_generated_selector(job: &Json, spec: &Json, errors: &mut Errors) {
-    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
-        return;
-    }
-    let selector = spec.get("selector").cloned().unwrap_or_default();
-    let uid = text(meta(job), "uid");
-    let expected = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    let old = json!({"matchLabels": {"controller-uid": uid}});
-    if selector != expected && selector != old {
-        errors.invalid("spec.selector", selector.clone(), "`selector` not auto-generated");
-        let labels = at(spec, &["template", "metadata", "labels"]).and_then(Value::as_object);
-        let fits = LabelSelector::from_object(&selector)
-            .is_some_and(|s| s.matches(|key| labels?.get(key)?.as_str()));
-        if !fits {
-            let shown = labels.map_or(Value::Null, |l| Value::Object(l.clone()));
-            errors.invalid(
-                "spec.template.metadata.labels",
-                shown,
-                "`selector` does not match template `labels`",
-            );
+        other => {
+            errors.not_supported(strategy.field.as_str(), go_strategy(other), &["RollingUpdate", "OnDelete"]);
         }
     }
 }
 
-pub(super) fn validate_job_update(new: &Json, old: &Json, errors: &mut Errors) {
-    let (after, before) = (spec(new), spec(old));
-    validate_job_spec(&after, "spec", errors);
-    let elastic =
-        text(&before, "completionMode") == "Indexed" && after.get("completions") == after.get("parallelism");
-    for key in
-        ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"]
-    {
-        if key == "completions" && elastic {
-            continue;
+pub(super) fn validate_daemon_set_update(new: &Json, old: &Json, errors: &mut Errors) {
+    immutable(&spec(new), &spec(old), "selector", errors);
+    validate_daemon_set(new, errors);
+}
+
+/// Counts of a status: none negative, and no part greater than the whole.
+pub(super) fn validate_counts(object_: &Json, parts: &[&str], errors: &mut Errors) {
+    let Some(status) = At::new(object_, "").child("status") else { return };
+    status.not_negative(&["observedGeneration", "replicas"], errors);
+    status.not_negative(parts, errors);
+    status.not_negative(&["unavailableReplicas", "terminatingReplicas", "collisionCount"], errors);
+    let count = |key: &str| status.number(key).unwrap_or(0);
+    for part in parts {
+        if count(part) > count("replicas") {
+            errors.invalid(status.path(part), count(part), "cannot be greater than status.replicas");
         }
-        let suspended = before.get("suspend") == Some(&Value::Bool(true));
-        if key == "template" && suspended {
-            continue;
-        }
-        immutable(&after, &before, key, errors);
     }
-}
-
-pub(super) fn validate_cron_job(cron: &Json, errors: &mut Errors) {
-    let spec = spec(cron);
-    let name = text(meta(cron), "name");
-    let job = at(&spec, &["jobTemplate", "spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
-    validate_job_spec(&job, "spec.jobTemplate.spec", errors);
-    let schedule = text(&spec, "schedule");
-    if schedule.is_empty() {
-        errors.required("spec.schedule", "");
-    } else if let Some(why) = schedule_error(schedule) {
-        errors.invalid("spec.schedule", schedule, &why);
-    }
-    let zone = text(&spec, "timeZone");
-    if !zone.is_empty() && !zone_exists(zone) {
-        errors.invalid("spec.timeZone", zone, &format!("unknown time zone {zone}"));
-    }
-    not_negative(&spec, &["startingDeadlineSeconds"], errors);
-    let policy = text(&spec, "concurrencyPolicy");
-    if !matches!(policy, "Allow" | "Forbid" | "Replace") {
-        errors.not_supported("spec.concurrencyPolicy", policy, &["Allow", "Forbid", "Replace"]);
-    }
-    not_negative(&spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], errors);
-    if name.len() > 52 {
-        errors.invalid("metadata.name", name, "must be no more than 52 characters");
-    }
-}
-
-fn schedule_error(schedule: &str) -> Option<String> {
-    if schedule.starts_with('@') {
-        return None;
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != 5 {
-        return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
-    }
-    let bad = fields
-        .iter()
-        .find(|f| !f.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '*' | '/' | ',' | '-' | '?')));
-    bad.map(|field| format!("failed to parse int from {field}"))
-}
-
-/// Names of zones are `Area/Place`; whether the machine's database knows them is not asked.
-fn zone_exists(zone: &str) -> bool {
-    const AREAS: [&str; 11] = [
-        "Africa",
-        "America",
-        "Antarctica",
-        "Arctic",
-        "Asia",
-        "Atlantic",
-        "Australia",
-        "Europe",
-        "Indian",
-        "Pacific",
-        "Etc",
-    ];
-    match zone.split_once('/') {
-        Some((area, place)) => AREAS.contains(&area) && !place.is_empty(),
-        None => matches!(zone, "UTC" | "GMT" | "CET" | "EET" | "MET" | "WET" | "EST" | "MST" | "HST"),
-    }
-}
-
-pub(super) fn validate_autoscaler(scaler: &Json, errors: &mut Errors) {
-    let spec = spec(scaler);
-    let number = |key: &str| spec.get(key).and_then(Value::as_i64);
-    if let Some(least) = number("minReplicas").filter(|n| *n < 1) {
-        errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1");
-    }
-    let most = number("maxReplicas").unwrap_or(0);
-    if most < 1 {
-        errors.invalid("spec.maxReplicas", most, "must be greater than 0");
-    }
-    if number("minReplicas").is_some_and(|least| most < least) {
-        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`");
-    }
-    for key in ["kind", "name"] {
-        if text_at(&spec, &["scaleTargetRef", key]).is_empty() {
-            errors.required(format!("spec.scaleTargetRef.{key}"), "");
-        }
+    if count("availableReplicas") > count("readyReplicas") {
+        let why = "cannot be greater than readyReplicas";
+        errors.invalid(status.path("availableReplicas"), count("availableReplicas"), why);
     }
 }

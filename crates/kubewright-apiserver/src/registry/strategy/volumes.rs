@@ -3,43 +3,63 @@
 use serde_json::Value;
 
 use crate::registry::{
-    json::{Json, at, list, object, text},
-    validation::Errors,
+    json::{Json, at, object},
+    quantity,
+    validation::{
+        Errors,
+        at::{At, no_steps_back},
+        names,
+    },
 };
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-fn validate_access_modes(spec: &Json, errors: &mut Errors) {
-    let modes = list(spec, "accessModes");
+fn validate_access_modes(spec: &At<'_>, errors: &mut Errors) {
+    let modes = spec.list("accessModes");
+    let field = spec.path("accessModes");
     if modes.is_empty() {
-        errors.required("spec.accessModes", "at least 1 access mode is required");
+        errors.required(field.as_str(), "at least 1 access mode is required");
     }
     for mode in modes {
-        if !mode.as_str().is_some_and(|m| ACCESS_MODES.contains(&m)) {
-            errors.not_supported("spec.accessModes", mode.clone(), ACCESS_MODES);
+        if !mode.as_str().is_some_and(|mode| ACCESS_MODES.contains(&mode)) {
+            errors.not_supported(field.as_str(), mode.clone(), ACCESS_MODES);
         }
     }
-    if modes.len() > 1 && modes.iter().any(|m| m == "ReadWriteOncePod") {
-        errors.forbidden("spec.accessModes", "may not use ReadWriteOncePod with other access modes");
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        errors.forbidden(field, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
 pub(super) fn validate_claim(claim: &Json, errors: &mut Errors) {
     let empty = Json::new();
-    let spec = object(claim, "spec").unwrap_or(&empty);
+    validate_claim_spec(&At::new(object(claim, "spec").unwrap_or(&empty), "spec"), errors);
+}
+
+/// The spec of a claim, or of a template for claims.
+pub(super) fn validate_claim_spec(spec: &At<'_>, errors: &mut Errors) {
     validate_access_modes(spec, errors);
-    match at(spec, &["resources", "requests", "storage"]) {
-        None => errors.required("spec.resources[storage]", ""),
+    if let Some(selector) = spec.child("selector") {
+        super::templates::validate_selector(selector.object, &selector.field, errors);
+    }
+    let field = format!("{}[storage]", spec.path("resources"));
+    match at(spec.object, &["resources", "requests", "storage"]) {
+        None => errors.required(field, ""),
         Some(size) => {
-            let text = size.as_str().unwrap_or_default();
-            if text == "0" || text.starts_with('-') {
-                errors.invalid("spec.resources[storage]", text, "must be greater than zero");
+            if quantity::parse(size).is_some_and(|size| size <= 0) {
+                errors.invalid(field, size.clone(), "must be greater than zero");
             }
         }
     }
-    let mode = text(spec, "volumeMode");
-    if !matches!(mode, "Block" | "Filesystem") {
-        errors.not_supported("spec.volumeMode", mode, &["Block", "Filesystem"]);
+    spec.named("storageClassName", names::subdomain, errors);
+    spec.choice("volumeMode", &["Block", "Filesystem"], errors);
+    for key in ["dataSource", "dataSourceRef"] {
+        let Some(source) = spec.child(key) else { continue };
+        source.required("name", errors);
+        source.required("kind", errors);
+        if source.text("apiGroup").is_empty() && source.text("kind") != "PersistentVolumeClaim" {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid(source.field.as_str(), source.text("kind"), why);
+        }
     }
 }
 
@@ -68,48 +88,100 @@ pub(super) fn validate_claim_update(new: &Json, old: &Json, errors: &mut Errors)
     }
 }
 
+const SOURCES: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "nfs",
+    "iscsi",
+    "rbd",
+    "cephfs",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+    "glusterfs",
+    "cinder",
+    "flocker",
+];
+
 pub(super) fn validate_volume(volume: &Json, errors: &mut Errors) {
     let empty = Json::new();
-    let spec = object(volume, "spec").unwrap_or(&empty);
-    validate_access_modes(spec, errors);
-    if spec.get("capacity").is_none() {
+    let spec = At::new(object(volume, "spec").unwrap_or(&empty), "spec");
+    validate_access_modes(&spec, errors);
+    validate_capacity(&spec, errors);
+    let mut sources = SOURCES.iter().filter(|source| spec.has(source));
+    match sources.next() {
+        None => errors.required("spec", "must specify a volume type"),
+        Some(kind) => {
+            if let Some(source) = spec.child(kind) {
+                validate_source(&spec, kind, &source, errors);
+            }
+        }
+    }
+    for other in sources {
+        errors.forbidden(spec.path(other), "may not specify more than 1 volume type");
+    }
+    spec.required("persistentVolumeReclaimPolicy", errors);
+    spec.choice("persistentVolumeReclaimPolicy", &["Delete", "Recycle", "Retain"], errors);
+    if let Some(affinity) = spec.child("nodeAffinity") {
+        match affinity.child("required") {
+            None => errors.required(affinity.path("required"), "must specify required node constraints"),
+            Some(selector) => super::scheduling::validate_node_selector(&selector, errors),
+        }
+    }
+    let root = at(spec.object, &["hostPath", "path"]).is_some_and(|path| path == "/");
+    if root && spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(spec.path("persistentVolumeReclaimPolicy"), why);
+    }
+    spec.named("storageClassName", names::subdomain, errors);
+    spec.choice("volumeMode", &["Block", "Filesystem"], errors);
+}
+
+fn validate_capacity(spec: &At<'_>, errors: &mut Errors) {
+    let Some(capacity) = object(spec.object, "capacity").filter(|capacity| !capacity.is_empty()) else {
         errors.required("spec.capacity", "");
-        errors.not_supported("spec.capacity", Value::Null, &["storage"]);
+        return errors.not_supported("spec.capacity", Value::Null, &["storage"]);
+    };
+    if !capacity.contains_key("storage") || capacity.len() > 1 {
+        errors.not_supported("spec.capacity", Value::Object(capacity.clone()), &["storage"]);
     }
-    let path = at(spec, &["hostPath", "path"]).and_then(Value::as_str).unwrap_or_default();
-    if path.split('/').any(|part| part == "..") {
-        errors.invalid("spec.hostPath.path", path, "must not contain '..'");
+    for (name, amount) in capacity {
+        if quantity::parse(amount).is_some_and(|amount| amount <= 0) {
+            errors.invalid(format!("spec.capacity[{name}]"), amount.clone(), "must be greater than zero");
+        }
     }
-    let sources = [
-        "hostPath",
-        "gcePersistentDisk",
-        "awsElasticBlockStore",
-        "nfs",
-        "iscsi",
-        "rbd",
-        "cephfs",
-        "fc",
-        "flexVolume",
-        "azureFile",
-        "vsphereVolume",
-        "quobyte",
-        "azureDisk",
-        "photonPersistentDisk",
-        "portworxVolume",
-        "scaleIO",
-        "local",
-        "storageos",
-        "csi",
-        "glusterfs",
-        "cinder",
-        "flocker",
-    ];
-    if !sources.iter().any(|s| spec.contains_key(*s)) {
-        errors.required("spec", "must specify a volume type");
-    }
-    let policy = text(spec, "persistentVolumeReclaimPolicy");
-    if !matches!(policy, "Delete" | "Recycle" | "Retain") {
-        errors.not_supported("spec.persistentVolumeReclaimPolicy", policy, &["Delete", "Recycle", "Retain"]);
+}
+
+fn validate_source(spec: &At<'_>, kind: &str, source: &At<'_>, errors: &mut Errors) {
+    match kind {
+        "hostPath" => super::podvolumes::validate_host_path(source, errors),
+        "nfs" => {
+            source.required("server", errors);
+            source.required("path", errors);
+        }
+        "csi" => {
+            source.required("driver", errors);
+            source.required("volumeHandle", errors);
+        }
+        "local" => {
+            let path = source.text("path");
+            source.required("path", errors);
+            no_steps_back(path, &source.path("path"), errors);
+            if !spec.has("nodeAffinity") {
+                errors.required(spec.path("nodeAffinity"), "Local volume requires node affinity");
+            }
+        }
+        _ => {}
     }
 }
 

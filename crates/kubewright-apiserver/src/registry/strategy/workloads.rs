@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{PLAIN, Strategy, podspec::default_template, templates};
-use crate::registry::json::{
-    Json, default, default_text, meta, meta_mut, object, object_mut, objects_mut, text,
+use super::{PLAIN, Strategy, autoscaler, jobs, podspec::default_template, templates};
+use crate::registry::{
+    json::{Json, default, default_text, meta, meta_mut, object, object_mut, objects_mut, text},
+    validation::{Errors, at::At},
 };
 
 pub(super) static DEPLOYMENT: Strategy = Strategy {
@@ -25,6 +26,9 @@ pub(super) static DEPLOYMENT: Strategy = Strategy {
     prepare_status: keep_labels,
     validate: templates::validate_deployment,
     validate_update: templates::validate_deployment_update,
+    validate_status: |new, _, errors| {
+        templates::validate_counts(new, &["updatedReplicas", "readyReplicas", "availableReplicas"], errors);
+    },
     ..PLAIN
 };
 
@@ -42,7 +46,14 @@ pub(super) static REPLICA_SET: Strategy = Strategy {
         default_template(spec);
     },
     validate: templates::validate_replica_set,
-    validate_update: templates::validate_selected_update,
+    validate_update: templates::validate_replica_set_update,
+    validate_status: |new, _, errors| {
+        templates::validate_counts(
+            new,
+            &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+            errors,
+        );
+    },
     ..PLAIN
 };
 
@@ -72,6 +83,13 @@ pub(super) static STATEFUL_SET: Strategy = Strategy {
     },
     validate: templates::validate_stateful_set,
     validate_update: templates::validate_stateful_set_update,
+    validate_status: |new, _, errors| {
+        templates::validate_counts(
+            new,
+            &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+            errors,
+        );
+    },
     ..PLAIN
 };
 
@@ -103,9 +121,29 @@ pub(super) static DAEMON_SET: Strategy = Strategy {
         object_mut(meta_mut(new), "annotations").insert(TEMPLATE_GENERATION.into(), count.to_string().into());
     },
     validate: templates::validate_daemon_set,
-    validate_update: templates::validate_selected_update,
+    validate_update: templates::validate_daemon_set_update,
     ..PLAIN
 };
+
+/// A revision is a record: its number may change, what it records may not.
+pub(super) static CONTROLLER_REVISION: Strategy = Strategy {
+    validate: validate_revision,
+    validate_update: |new, old, errors| {
+        if new.get("data") != old.get("data") {
+            errors.invalid("data", new.get("data").cloned().unwrap_or_default(), "field is immutable");
+        }
+        validate_revision(new, errors);
+    },
+    ..PLAIN
+};
+
+fn validate_revision(revision: &Json, errors: &mut Errors) {
+    let revision = At::new(revision, "");
+    revision.not_negative(&["revision"], errors);
+    if !revision.has("data") {
+        errors.required("data", "data is mandatory");
+    }
+}
 
 pub(super) static JOB: Strategy = Strategy {
     default: |object| {
@@ -142,8 +180,9 @@ pub(super) static JOB: Strategy = Strategy {
         }
         copy_template_labels(object);
     },
-    validate: templates::validate_job,
-    validate_update: templates::validate_job_update,
+    validate: jobs::validate_job,
+    validate_update: jobs::validate_job_update,
+    validate_status: jobs::validate_job_status,
     ..PLAIN
 };
 
@@ -189,8 +228,8 @@ pub(super) static CRON_JOB: Strategy = Strategy {
         default(spec, "failedJobsHistoryLimit", 1);
         default_template(object_mut(object_mut(spec, "jobTemplate"), "spec"));
     },
-    validate: templates::validate_cron_job,
-    validate_update: |new, _, errors| templates::validate_cron_job(new, errors),
+    validate: jobs::validate_cron_job,
+    validate_update: |new, _, errors| jobs::validate_cron_job(new, errors),
     ..PLAIN
 };
 
@@ -208,8 +247,8 @@ pub(super) static AUTOSCALER: Strategy = Strategy {
         }
         default_behavior(spec);
     },
-    validate: templates::validate_autoscaler,
-    validate_update: |new, _, errors| templates::validate_autoscaler(new, errors),
+    validate: autoscaler::validate_autoscaler,
+    validate_update: |new, _, errors| autoscaler::validate_autoscaler(new, errors),
     ..PLAIN
 };
 

@@ -1,6 +1,7 @@
 //! The vocabulary of validation: field errors as upstream words and classifies them, and the checks that many types
 //! share.
 
+pub mod at;
 pub mod names;
 
 use serde_json::{Value, json};
@@ -52,6 +53,11 @@ impl Errors {
         self.add("FieldValueInvalid", field, message);
     }
 
+    /// Something that cannot be used as a whole; its value is not worth showing.
+    pub fn unusable(&mut self, field: impl Into<String>, why: &str) {
+        self.add("FieldValueInvalid", field, format!("Invalid value: {why}"));
+    }
+
     /// A value of the wrong type.
     pub fn type_invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
         let message = format!("Invalid value: {}: {why}", shown(&value.into()));
@@ -91,6 +97,13 @@ impl Errors {
     /// A reference to something that is not there.
     pub fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         self.add("FieldValueNotFound", field, format!("Not found: {}", shown(&value.into())));
+    }
+
+    /// Takes over what the checks by schema found.
+    pub fn adopt(&mut self, errors: &[crate::schema::field::FieldError]) {
+        for error in errors {
+            self.add(error.kind.reason(), error.field.as_str(), error.message());
+        }
     }
 
     /// Takes over the errors of a part.

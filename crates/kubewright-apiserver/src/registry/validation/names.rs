@@ -15,6 +15,7 @@ pub enum NameRule {
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const SEARCHED: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -49,6 +50,41 @@ pub fn subdomain(text: &str) -> Vec<String> {
         why.push(SUBDOMAIN.into());
     }
     why
+}
+
+/// Why a text is no RFC 1123 subdomain of the kind that resolvers search, where underscores occur.
+pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
+    let mut why = Vec::new();
+    if text.len() > 253 {
+        why.push("must be no more than 253 characters".into());
+    }
+    let part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part).as_bytes();
+        part.first().copied().is_some_and(is_lower_alnum)
+            && part.last().copied().is_some_and(is_lower_alnum)
+            && part.iter().all(|&c| is_lower_alnum(c) || matches!(c, b'-' | b'_'))
+    };
+    if !text.split('.').all(part) {
+        why.push(SEARCHED.into());
+    }
+    why
+}
+
+/// Why a text is no domain with a path behind it, as controllers and signers are named.
+pub fn domain_prefixed_path(text: &str) -> Vec<String> {
+    match text.split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            let mut why = subdomain(domain);
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:/@".contains(c);
+            if !path.chars().all(allowed) {
+                why.push(
+                    "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')".into(),
+                );
+            }
+            why
+        }
+        _ => vec!["must be a domain-prefixed path (such as \"acme.io/foo\")".into()],
+    }
 }
 
 /// Why a text is no RFC 1123 label.
@@ -184,7 +220,7 @@ pub fn config_key(text: &str) -> Vec<String> {
 pub fn port_name(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 15 {
-        why.push("must be no more than 15 bytes".into());
+        why.push("must be no more than 15 characters".into());
     }
     if text.is_empty() || !text.bytes().all(|c| is_lower_alnum(c) || c == b'-') {
         why.push(PORT_NAME_FORMAT.into());

@@ -8,6 +8,7 @@ use crate::{
     registry::{
         Registry,
         call::{Answer, Call},
+        custom::Custom,
         descriptor::{Generation, Json},
         json::{meta, meta_mut, text},
         objectmeta,
@@ -43,6 +44,7 @@ impl Registry {
     ) -> Result<Arc<Object>, Status> {
         let ty = call.ty;
         let now = self.now();
+        self.check_stored(ty)?;
         meta_mut(&mut object).remove("resourceVersion");
         super::settle(self, ty, &mut object);
         if writer != Writer::Apply {
@@ -54,6 +56,11 @@ impl Registry {
             self.semantics.track(ty, None, &mut object, &manager);
         }
         let mut attributes = Attributes::new(call, Operation::Create, object, None);
+        if ty.custom.as_ref().is_some_and(Custom::is_terminating) {
+            return Err(
+                attributes.forbid("create not allowed while custom resource definition is terminating")
+            );
+        }
         self.admission.admit(self, &mut attributes).await?;
         let mut object = attributes.into_object();
 
@@ -114,7 +121,7 @@ impl Registry {
     fn prepare_create(&self, call: &Call<'_>, object: &mut Json, now: &str) -> Result<(), Status> {
         let ty = call.ty;
         objectmeta::set_generation(object, i64::from(ty.generation != Generation::None));
-        if ty.subresource("status").is_some() {
+        if ty.subresource("status").is_some() && !ty.strategy.keeps_status {
             object.remove("status");
         }
         (ty.strategy.prepare_create)(object, &Preparing { now, user: call.user });
@@ -124,12 +131,15 @@ impl Registry {
         let mut errors = Errors::default();
         objectmeta::validate(object, ty, &mut errors);
         (ty.strategy.validate)(object, &mut errors);
+        let mut warnings = Vec::new();
+        if let Some(custom) = &ty.custom {
+            warnings.extend(custom.validate(object, None, "", &mut errors));
+        }
         if !errors.is_empty() {
             self.allocator.release(call, object);
-            return Err(call.invalid(text(meta(object), "name"), &errors));
+            return Err(call.refuse(object, text(meta(object), "name"), &errors));
         }
-        let mut warnings = Vec::new();
-        (ty.strategy.warnings)(object, &mut warnings);
+        (ty.strategy.warnings)(object, None, &mut warnings);
         for warning in warnings {
             call.warn(warning);
         }
@@ -139,9 +149,7 @@ impl Registry {
     /// The object in the version that is stored, without `kind` and `apiVersion`.
     pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
         self.semantics.at_rest(call.ty, &mut object);
-        if let Some(conversion) = call.ty.conversion {
-            (conversion.to_stored)(&mut object);
-        }
+        call.ty.to_stored(&mut object);
         object
     }
 
@@ -151,6 +159,7 @@ impl Registry {
         if call.ty.group == "rbac.authorization.k8s.io" {
             self.authorizer.invalidate();
         }
+        self.follow(call, before, after);
     }
 }
 

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::options::ListOptions;
 use crate::{
     admission::{Attributes, Operation},
+    crd::definition::status,
     registry::{
         Registry,
         call::{Answer, Call},
+        definitions::DEFINITIONS,
         descriptor::{DefaultPropagation, Json},
-        json::{list, meta, meta_mut, text, text_at},
+        json::{as_value, list, meta, meta_mut, text, text_at},
         objectmeta,
         validation::Errors,
     },
@@ -43,6 +45,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Do everything but delete.
     pub dry_run: bool,
+    /// Whether admission has had its say already.
+    pub admitted: bool,
 }
 
 impl DeleteOptions {
@@ -89,7 +93,7 @@ impl DeleteOptions {
         };
         let runs = list(&raw, "dryRun");
         for run in runs.iter().filter(|r| *r != "All") {
-            errors.not_supported("dryRun", run.clone(), &["All"]);
+            errors.not_supported("dryRun", json!([run]), &["All"]);
         }
         let grace = raw.get("gracePeriodSeconds").and_then(Value::as_i64);
         if !errors.is_empty() {
@@ -107,12 +111,13 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
             propagation,
             dry_run: !runs.is_empty(),
+            admitted: false,
         })
     }
 }
 
 /// What became of an object.
-enum Outcome {
+pub(in crate::registry) enum Outcome {
     /// It is still there, terminating (or was already).
     Terminating(Arc<Object>),
     /// It is gone; this is its last state.
@@ -162,7 +167,11 @@ impl Registry {
                 options: call.options.clone(),
                 warnings: parking_lot::Mutex::default(),
             };
-            match self.delete_object(&one, options).await {
+            let deleted = self.delete_object(&one, options).await;
+            for warning in one.warnings.lock().drain(..) {
+                call.warn(warning);
+            }
+            match deleted {
                 Ok(_) => {}
                 // Somebody else was faster: that is what was asked for.
                 Err(status) if status.code == 404 => {}
@@ -177,42 +186,59 @@ impl Registry {
             let stored = self.find(call)?;
             check_preconditions(call, options, &stored)?;
             let old = call.ty.decode(&stored);
-            self.admission
-                .validate(self, &Attributes::new(call, Operation::Delete, Json::new(), Some(&old)))
-                .await?;
-            let mut new = old.clone();
-            let stays = self.mark(call, options, &old, &mut new);
-            let key = call.key(call.name);
-            let changed = new != old;
-            let draft = call.ty.draft(&self.to_stored(call, new));
-            if options.dry_run || call.options.dry_run {
-                let shown = Arc::new(draft.preview(Some(stored.revision)));
-                return Ok(if stays { Outcome::Terminating(shown) } else { Outcome::Gone(shown) });
+            if !options.admitted {
+                let mut attributes = Attributes::new(call, Operation::Delete, Json::new(), Some(&old));
+                attributes.dry_run |= options.dry_run;
+                self.admission.admit(self, &mut attributes).await?;
+                self.admission.validate(self, &attributes).await?;
             }
-            let mut revision = stored.revision;
-            let mut current = Arc::clone(&stored);
-            // Pods are always marked before they go, so that watchers see the grace period end.
-            if changed && (stays || call.ty.graceful) {
-                match self.storage.put(&call.ty.storage, &key, Expect::Revision(revision), draft) {
-                    Ok(object) => {
-                        revision = object.revision;
-                        current = object;
-                    }
-                    Err(_) => continue,
+            let Some(outcome) = self.erase(call, options, &stored, &old) else { continue };
+            if !(options.dry_run || call.options.dry_run) {
+                match &outcome {
+                    Outcome::Terminating(_) => self.follow(call, Some(&old), Some(&old)),
+                    Outcome::Gone(_) => self.after_write(call, Some(&old), None),
                 }
             }
-            if stays {
-                return Ok(Outcome::Terminating(current));
-            }
-            if let Ok(shown) = self.storage.remove(&call.ty.storage, &key, revision) {
-                self.after_write(call, Some(&old), None);
-                return Ok(Outcome::Gone(shown));
-            }
+            return Ok(outcome);
         }
+    }
+
+    /// Marks or removes an object that was read as `stored`; `None` when somebody else was faster.
+    pub(in crate::registry) fn erase(
+        &self,
+        call: &Call<'_>,
+        options: &DeleteOptions,
+        stored: &Arc<Object>,
+        old: &Json,
+    ) -> Option<Outcome> {
+        let mut new = old.clone();
+        let stays = self.mark(call, options, old, &mut new);
+        let key = call.key(call.name);
+        let changed = new != *old;
+        let draft = call.ty.draft(&self.to_stored(call, new));
+        if options.dry_run || call.options.dry_run {
+            let shown = Arc::new(draft.preview(Some(stored.revision)));
+            return Some(if stays { Outcome::Terminating(shown) } else { Outcome::Gone(shown) });
+        }
+        let mut current = Arc::clone(stored);
+        // Pods are always marked before they go, so that watchers see the grace period end.
+        if changed && (stays || call.ty.graceful) {
+            current =
+                self.storage.put(&call.ty.storage, &key, Expect::Revision(stored.revision), draft).ok()?;
+        }
+        if stays {
+            return Some(Outcome::Terminating(current));
+        }
+        self.storage.remove(&call.ty.storage, &key, current.revision).ok().map(Outcome::Gone)
     }
 
     /// Writes the deletion into `new`; whether the object stays for finalizers or its grace period.
     fn mark(&self, call: &Call<'_>, options: &DeleteOptions, old: &Json, new: &mut Json) -> bool {
+        if &*call.ty.storage == DEFINITIONS && !meta(old).contains_key("deletionTimestamp") {
+            let now = self.now();
+            as_value(new, |crd| status::mark_terminating(crd, &now));
+            return true;
+        }
         let waits = if call.ty.graceful { self.mark_grace(options, old, new) } else { false };
         mark_propagation(call, options, new);
         let held = !list(meta(new), "finalizers").is_empty()

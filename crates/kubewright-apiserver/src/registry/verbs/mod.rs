@@ -17,17 +17,17 @@ use super::{
 use crate::status::Status;
 
 /// Fills in defaults and brings the object into the form in which it is stored.
-pub(super) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
+pub(crate) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     registry.semantics.canonicalise(ty, object);
-    resettle(registry, ty, object);
+    // The defaults of a custom resource are in its schema, and have just been filled in.
+    if ty.custom.is_none() {
+        resettle(registry, ty, object);
+    }
 }
 
 /// The same for an object that was settled before and has been changed by the server since.
 pub(super) fn resettle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
     (ty.strategy.default)(object);
-    if !ty.typed_items {
-        super::quantity::canonicalise(object);
-    }
     registry.semantics.canonicalise(ty, object);
 }
 
@@ -46,8 +46,8 @@ pub(super) fn check_target(call: &Call<'_>, object: &mut Json) -> Result<(), Sta
                 ));
             }
         }
-    } else if metadata.remove("namespace").is_some_and(|n| n.as_str().is_some_and(|n| !n.is_empty())) {
-        return Err(Status::bad_request("namespace is not allowed on this type"));
+    } else {
+        metadata.remove("namespace");
     }
     Ok(())
 }

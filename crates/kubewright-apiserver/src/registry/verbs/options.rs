@@ -1,5 +1,7 @@
 //! The query options of lists and watches, and their rules.
 
+use std::{borrow::Cow, sync::Arc};
+
 use crate::{
     registry::{
         descriptor::Descriptor,
@@ -151,12 +153,20 @@ impl ListOptions {
     }
 
     /// The selection of a type, or 400 when it asks for a field that the type does not offer.
-    pub fn selection(&self, ty: &Descriptor, name: &str) -> Result<Selection, Status> {
+    pub fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
         let mut fields = Vec::new();
         for term in &self.fields.terms {
             let place = match term.field.as_str() {
                 "metadata.name" => Place::Name,
-                "metadata.namespace" => Place::Namespace,
+                "metadata.namespace" if ty.custom.is_none() || ty.namespaced() => Place::Namespace,
+                label if ty.custom.is_some() => {
+                    let mut fields =
+                        ty.custom.iter().flat_map(|custom| custom.resource().selectable_fields());
+                    match fields.position(|field| field == label) {
+                        Some(at) => Place::Custom(at),
+                        None => return Err(not_selectable(label)),
+                    }
+                }
                 label => match ty.fields.iter().position(|f| f.label == label) {
                     Some(at) => Place::Field(at),
                     None if ty.fields.is_empty() => {
@@ -164,7 +174,7 @@ impl ListOptions {
                             "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                         )));
                     }
-                    None => return Err(Status::bad_request(format!("field label not supported: {label}"))),
+                    None => return Err(not_selectable(label)),
                 },
             };
             fields.push((place, term.value.clone(), term.equal));
@@ -172,8 +182,13 @@ impl ListOptions {
         if !name.is_empty() {
             fields.push((Place::Name, name.to_owned(), true));
         }
-        Ok(Selection { labels: self.labels.clone(), fields })
+        let custom = fields.iter().any(|(place, ..)| matches!(place, Place::Custom(_)));
+        Ok(Selection { labels: self.labels.clone(), fields, decode: custom.then(|| Arc::clone(ty)) })
     }
+}
+
+fn not_selectable(label: &str) -> Status {
+    Status::bad_request(format!("field label not supported: {label}"))
 }
 
 #[derive(Debug, Clone)]
@@ -181,6 +196,8 @@ enum Place {
     Name,
     Namespace,
     Field(usize),
+    /// A field of a custom resource, whose definition may have changed since the object was stored.
+    Custom(usize),
 }
 
 /// Which objects of a type are meant.
@@ -188,6 +205,8 @@ enum Place {
 pub struct Selection {
     labels: LabelSelector,
     fields: Vec<(Place, String, bool)>,
+    /// The type by which objects are decoded for fields that are not kept beside them.
+    decode: Option<Arc<Descriptor>>,
 }
 
 impl Selection {
@@ -198,14 +217,20 @@ impl Selection {
 
     /// Whether one object is.
     pub fn matches(&self, key: &kubewright::ObjectKey, object: &Object) -> bool {
-        self.labels.matches(|label| object.meta.label(label))
-            && self.fields.iter().all(|(place, value, equal)| {
-                let found = match place {
-                    Place::Name => key.name(),
-                    Place::Namespace => key.namespace().unwrap_or_default(),
-                    Place::Field(at) => object.meta.fields.get(*at).map_or("", |f| f),
-                };
-                (found == value) == *equal
-            })
+        if !self.labels.matches(|label| object.meta.label(label)) {
+            return false;
+        }
+        let custom =
+            self.decode.as_ref().and_then(|ty| Some((ty.custom.as_ref()?, ty.decode(object).into())));
+        let value = |at: usize| custom.as_ref().map(|(ty, object)| ty.resource().selected(object, at));
+        self.fields.iter().all(|(place, wanted, equal)| {
+            let found = match place {
+                Place::Name => key.name().into(),
+                Place::Namespace => key.namespace().unwrap_or_default().into(),
+                Place::Field(at) => object.meta.fields.get(*at).map_or("", |f| f).into(),
+                Place::Custom(at) => Cow::from(value(*at).unwrap_or_default()),
+            };
+            (found == wanted.as_str()) == *equal
+        })
     }
 }

@@ -121,12 +121,18 @@ impl Registry {
             };
             self.semantics.track(ty, Some(old), &mut new, &manager);
         }
+        // Of a binding, the binding was under admission, and the pod is not written by the user.
+        let judged = call.subresource != "binding";
         let mut attributes = Attributes::new(call, Operation::Update, new, Some(old));
-        self.admission.admit(self, &mut attributes).await?;
+        if judged {
+            self.admission.admit(self, &mut attributes).await?;
+        }
         let mut new = attributes.into_object();
         self.prepare_update(call, &mut new, old)?;
         let attributes = Attributes::new(call, Operation::Update, new, Some(old));
-        self.admission.validate(self, &attributes).await?;
+        if judged {
+            self.admission.validate(self, &attributes).await?;
+        }
         let mut new = attributes.into_object();
 
         self.semantics.keep_times(old, &mut new);
@@ -137,7 +143,8 @@ impl Registry {
         let draft = ty.draft(&self.to_stored(call, new.clone()));
         // A write that changes nothing is no write.
         let same = draft.clone().preview(Some(stored.revision));
-        if same.bytes == stored.bytes {
+        let version = |object: &Object| object.meta.written.as_ref().map(|by| by.version.clone());
+        if same.bytes == stored.bytes && version(&same) == version(stored) {
             return Ok(Some(Arc::clone(stored)));
         }
         if call.options.dry_run {
@@ -157,8 +164,12 @@ impl Registry {
         meta_mut(new)
             .insert("resourceVersion".into(), meta(old).get("resourceVersion").cloned().unwrap_or_default());
         let mut errors = Errors::default();
+        let mut warnings = Vec::new();
         objectmeta::set_generation(new, objectmeta::generation(old));
-        objectmeta::validate_update(new, old, &mut errors);
+        if let (Some(custom), "status") = (&ty.custom, call.subresource) {
+            custom.prepare_status(new, old);
+        }
+        objectmeta::validate_update(new, old, ty, &mut errors);
         if call.subresource == "binding" {
             // The binding has decided everything; it is no change of the spec as users make it.
             super::resettle(self, ty, new);
@@ -187,11 +198,13 @@ impl Registry {
                 other => (ty.strategy.validate_subresource)(other, new, old, &mut errors),
             }
         }
-        if !errors.is_empty() {
-            return Err(call.invalid(call.name, &errors));
+        if let Some(custom) = &ty.custom {
+            warnings.extend(custom.validate(new, Some(old), call.subresource, &mut errors));
         }
-        let mut warnings = Vec::new();
-        (ty.strategy.warnings)(new, &mut warnings);
+        if !errors.is_empty() {
+            return Err(call.refuse(new, call.name, &errors));
+        }
+        (ty.strategy.warnings)(new, Some(old), &mut warnings);
         for warning in warnings {
             call.warn(warning);
         }
@@ -227,6 +240,9 @@ impl Registry {
 fn wanted_version(call: &Call<'_>, new: &Json, writer: Writer) -> Result<Option<u64>, Status> {
     let text = text(meta(new), "resourceVersion");
     let version = super::options::revision(text).map_err(|_| {
+        if call.ty.custom.is_some() {
+            return Status::internal(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
+        }
         let mut errors = Errors::default();
         errors.invalid(
             "metadata.resourceVersion",
@@ -259,7 +275,7 @@ pub(super) fn uid_conflict(call: &Call<'_>, wanted: &str, is: &str) -> Status {
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {wanted}, UID in object meta: {is}",
-        call.ty.plural,
+        if call.ty.custom.is_some() { &*call.ty.storage } else { &*call.ty.plural },
         call.key(call.name)
     );
     Status::conflict(call.ty.about(call.name), &why)

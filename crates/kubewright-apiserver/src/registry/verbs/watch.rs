@@ -47,7 +47,7 @@ impl Registry {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version).map_err(Status::internal)?;
         let feed = self.storage.feed(&call.ty.storage);
-        let snapshot = self.storage.snapshot();
+        let snapshot = self.storage.committed();
         let namespace = if call.ty.namespaced() { call.namespace } else { "" };
         let begins_with_state = options.initial_events.unwrap_or(revision == 0);
         let mut initial = Vec::new();
@@ -63,6 +63,7 @@ impl Registry {
                     .filter(|(key, object)| selection.matches(key, object))
                     .map(|(_, object)| Arc::clone(object)),
             );
+            self.check_shown(call.ty, &initial)?;
             snapshot.revision
         } else if revision == 0 {
             snapshot.revision

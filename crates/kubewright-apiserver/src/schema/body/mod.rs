@@ -25,6 +25,13 @@ pub enum Format {
     Yaml,
 }
 
+/// The largest body that is read: 3 MiB, as upstream has it.
+pub const MAX_BYTES: usize = 3 << 20;
+
+/// How deep objects and lists may nest, wherever a body, a patch or a stored object is read. CRDs nest deeper than the
+/// 128 levels of `serde_json`; much deeper, and the stack of a thread is too small to drop what was read.
+pub const MAX_DEPTH: usize = 250;
+
 /// What a body may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -35,9 +42,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 3 MiB, as the API server allows, and 250 levels.
+    /// [`MAX_BYTES`] and [`MAX_DEPTH`].
     fn default() -> Self {
-        Self { bytes: 3 << 20, depth: 250 }
+        Self { bytes: MAX_BYTES, depth: MAX_DEPTH }
     }
 }
 

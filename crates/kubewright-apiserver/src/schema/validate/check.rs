@@ -137,8 +137,9 @@ fn json_type(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
-        Value::Number(n) if n.is_f64() => ("number", "float64"),
-        Value::Number(_) => ("integer", "int64"),
+        Value::Number(n) if n.is_i64() => ("integer", "int64"),
+        // What does not fit into 64 bits is read as a float.
+        Value::Number(_) => ("number", "float64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
         Value::Object(_) => ("object", ""),
@@ -159,7 +160,8 @@ fn check_type(rules: &Rules, value: &Value, path: &Path) -> Outcome {
         let refused = !rules.types.is_empty() && !rules.nullable;
         return if refused { wrong(&types, "null") } else { outcome };
     }
-    let whole = value.as_f64().is_some_and(|f| f.fract() == 0.0);
+    // Beyond this, not every whole number has a float of its own.
+    let whole = value.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9_007_199_254_740_992.0);
     let fits = rules.allows_type(found)
         || (found == "number" && whole && rules.allows_type("integer"))
         || (found == "integer" && rules.allows_type("number"));
@@ -195,6 +197,9 @@ fn check_string(rules: &Rules, text: &str, path: &Path) -> Outcome {
     outcome
 }
 
+/// The first float that is too large for a signed integer of 64 bits.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 fn check_number(rules: &Rules, number: &Number, path: &Path) -> Outcome {
     let mut outcome = Outcome { errors: Vec::new(), passed: 1 };
     let (integer, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
@@ -203,7 +208,7 @@ fn check_number(rules: &Rules, number: &Number, path: &Path) -> Outcome {
         !is_integer_type
             || match &*rules.format_name {
                 "int32" => integer.is_some_and(|n| i32::try_from(n).is_ok()),
-                _ => integer.is_some() || (float.fract() == 0.0 && float.abs() < 9.3e18),
+                _ => integer.is_some() || (float.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&float)),
             }
     };
     let mut check_range = |what: &str, ok: bool| {

@@ -1,0 +1,193 @@
+//! A write as plugins see it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::{
+    registry::{
+        actions::{scale_of, with_replicas},
+        call::Call,
+        descriptor::{Descriptor, Json},
+        json::{meta, name, text},
+    },
+    status::Status,
+};
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A changed object, or a changed subresource.
+    Update,
+    /// An object is to go.
+    Delete,
+    /// Something else on an object: a stream, a proxy.
+    Connect,
+}
+
+impl Operation {
+    /// As rules and reviews write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// A write under admission.
+#[derive(Debug)]
+pub struct Attributes<'a> {
+    /// The request.
+    pub call: &'a Call<'a>,
+    /// What is being done.
+    pub operation: Operation,
+    /// The object as it should be; empty for a deletion.
+    pub object: Json,
+    /// The object as it is.
+    pub old: Option<&'a Json>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    pub(super) rounds: Rounds,
+}
+
+impl<'a> Attributes<'a> {
+    /// A write under admission.
+    pub fn new(call: &'a Call<'a>, operation: Operation, object: Json, old: Option<&'a Json>) -> Self {
+        let dry_run = call.options.dry_run;
+        Self { call, operation, object, old, dry_run, rounds: Rounds::default() }
+    }
+
+    /// The type.
+    pub fn ty(&self) -> &Descriptor {
+        self.call.ty
+    }
+
+    /// Whether the write is about objects of a kind themselves, not about a subresource.
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        self.call.subresource.is_empty() && self.ty().group == group && self.ty().plural == plural
+    }
+
+    /// The namespace of the request; a namespace is in itself.
+    pub fn namespace(&self) -> &str {
+        let ty = self.ty();
+        if ty.group.is_empty() && ty.plural == "namespaces" { self.call.name } else { self.call.namespace }
+    }
+
+    /// The name of the object; empty while it is to be generated.
+    pub fn name(&self) -> &str {
+        if self.call.name.is_empty() { name(&self.object) } else { self.call.name }
+    }
+
+    /// The object after admission.
+    pub fn into_object(self) -> Json {
+        self.object
+    }
+
+    /// 403 in the words of a plugin.
+    pub fn forbid(&self, why: &str) -> Status {
+        let name = match (self.name(), text(meta(&self.object), "generateName")) {
+            ("", "") => "Unknown",
+            ("", base) => base,
+            (name, _) => name,
+        };
+        Status::forbidden(self.ty().about(name), why)
+    }
+
+    /// The object as an equivalent type shows it; `null` when there is none.
+    pub(super) fn object_as(&self, ty: &Descriptor) -> Value {
+        if self.object.is_empty() { Value::Null } else { self.shown(ty, &self.object) }
+    }
+
+    /// The old object as an equivalent type shows it; `null` when there is none.
+    pub(super) fn old_as(&self, ty: &Descriptor) -> Value {
+        self.old.map_or(Value::Null, |old| self.shown(ty, old))
+    }
+
+    fn shown(&self, ty: &Descriptor, object: &Json) -> Value {
+        if self.call.subresource == "scale" {
+            // An object whose definition finds no replicas in it has no Scale to show; the write itself says so.
+            return scale_of(self.ty(), object).unwrap_or_default();
+        }
+        let mut object = object.clone();
+        if !same_version(self.ty(), ty) {
+            convert(&mut object, self.ty(), ty);
+        }
+        Value::Object(object)
+    }
+
+    /// Takes back what was made of [`Self::object_as`].
+    pub(super) fn take_back(&mut self, ty: &Descriptor, shown: Json) {
+        if self.call.subresource == "scale" {
+            let replicas = shown.get("spec").and_then(|spec| spec.get("replicas")).cloned();
+            self.object = with_replicas(self.ty(), &self.object, replicas.unwrap_or(0.into()));
+            return;
+        }
+        let mut object = shown;
+        if !same_version(self.ty(), ty) {
+            convert(&mut object, ty, &Arc::clone(self.call.ty));
+        }
+        self.object = object;
+    }
+}
+
+fn same_version(a: &Descriptor, b: &Descriptor) -> bool {
+    a.group == b.group && a.version == b.version
+}
+
+fn convert(object: &mut Json, from: &Descriptor, to: &Descriptor) {
+    from.to_stored(object);
+    to.from_stored(object);
+}
+
+/// What plugins that change objects from outside remember between the first round and a second one.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    /// Whether this is the second round.
+    pub(super) again: bool,
+    /// Whether a second round is wanted.
+    pub(super) wanted: bool,
+    /// `managedFields` before the first change, `null` for none.
+    pub(super) managers: Option<Value>,
+    plugins: BTreeMap<&'static str, Round>,
+}
+
+impl Rounds {
+    /// What one plugin remembers.
+    pub(super) fn of(&mut self, plugin: &'static str) -> &mut Round {
+        self.plugins.entry(plugin).or_default()
+    }
+}
+
+/// What one plugin remembers.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// The object as the plugin left it.
+    pub(super) left: Option<Json>,
+    invoked: BTreeSet<String>,
+    again: BTreeSet<String>,
+}
+
+impl Round {
+    /// A hook that may be asked again was asked.
+    pub(super) fn invoked(&mut self, hook: String) {
+        self.invoked.insert(hook);
+    }
+
+    /// The object has changed: whoever was asked before it did and may be asked again, is.
+    pub(super) fn object_changed(&mut self) {
+        self.again.append(&mut self.invoked);
+    }
+
+    /// Whether a hook is asked in the second round.
+    pub(super) fn is_asked_again(&self, hook: &str) -> bool {
+        self.again.contains(hook)
+    }
+}

@@ -1,0 +1,189 @@
+//! One object of a document and where it stands, so that checks read like the list of rules that they are.
+
+use serde_json::Value;
+
+use super::Errors;
+use crate::registry::json::{Json, list, object, objects, text};
+
+/// An object and its path.
+#[derive(Debug)]
+pub struct At<'a> {
+    /// The object.
+    pub object: &'a Json,
+    /// Where it stands: `spec.containers[0]`.
+    pub field: String,
+}
+
+/// What an address must be.
+pub const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+/// What a range of addresses must be.
+pub const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+/// What a number must be that is no amount of debts.
+pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+/// What a port must be.
+pub const PORT: &str = "must be between 1 and 65535, inclusive";
+
+impl<'a> At<'a> {
+    /// An object at a path.
+    pub fn new(object: &'a Json, field: impl Into<String>) -> Self {
+        Self { object, field: field.into() }
+    }
+
+    /// The path of one of its fields; the object's own fields stand alone at the top.
+    pub fn path(&self, key: &str) -> String {
+        if self.field.is_empty() { key.to_owned() } else { format!("{}.{key}", self.field) }
+    }
+
+    /// An object below.
+    pub fn child(&self, key: &str) -> Option<At<'a>> {
+        object(self.object, key).map(|child| At::new(child, self.path(key)))
+    }
+
+    /// The objects of a list below.
+    pub fn each(&self, key: &str) -> impl Iterator<Item = At<'a>> {
+        let path = self.path(key);
+        objects(self.object, key).enumerate().map(move |(n, object)| At::new(object, format!("{path}[{n}]")))
+    }
+
+    /// Whether a field is there and not null.
+    pub fn has(&self, key: &str) -> bool {
+        self.object.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// A text, empty when it is not there.
+    pub fn text(&self, key: &str) -> &'a str {
+        text(self.object, key)
+    }
+
+    /// A list, empty when it is not there.
+    pub fn list(&self, key: &str) -> &'a [Value] {
+        list(self.object, key)
+    }
+
+    /// A whole number.
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.object.get(key).and_then(Value::as_i64)
+    }
+
+    /// Whether a field is true.
+    pub fn is(&self, key: &str) -> bool {
+        self.object.get(key).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// The text must be there.
+    pub fn required(&self, key: &str, errors: &mut Errors) {
+        if self.text(key).is_empty() {
+            errors.required(self.path(key), "");
+        }
+    }
+
+    /// The text must be one of these, or not be there.
+    pub fn choice(&self, key: &str, allowed: &[&str], errors: &mut Errors) {
+        let value = self.text(key);
+        if !value.is_empty() && !allowed.contains(&value) {
+            errors.not_supported(self.path(key), value, allowed);
+        }
+    }
+
+    /// The text must follow a rule, or not be there.
+    pub fn named(&self, key: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+        let value = self.text(key);
+        if !value.is_empty() {
+            for why in rule(value) {
+                errors.invalid(self.path(key), value, &why);
+            }
+        }
+    }
+
+    /// The numbers must not be negative.
+    pub fn not_negative(&self, keys: &[&str], errors: &mut Errors) {
+        for key in keys {
+            if let Some(number) = self.number(key).filter(|number| *number < 0) {
+                errors.invalid(self.path(key), number, NOT_NEGATIVE);
+            }
+        }
+    }
+
+    /// A port by number or by name.
+    pub fn port(&self, key: &str, errors: &mut Errors) {
+        match self.object.get(key) {
+            Some(Value::String(name)) => {
+                for why in super::names::port_name(name) {
+                    errors.invalid(self.path(key), name.as_str(), &why);
+                }
+            }
+            Some(Value::Number(number))
+                if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) =>
+            {
+                errors.invalid(self.path(key), number.clone(), PORT);
+            }
+            _ => {}
+        }
+    }
+
+    /// What was given when the object was made stays.
+    pub fn immutable(&self, old: &Json, key: &str, errors: &mut Errors) {
+        if self.object.get(key) != old.get(key) {
+            let value = self.object.get(key).cloned().unwrap_or_default();
+            errors.invalid(self.path(key), value, "field is immutable");
+        }
+    }
+}
+
+/// A path inside of something else: not absolute, and not out of it.
+pub fn local_path(path: &str, field: &str, errors: &mut Errors) {
+    if path.starts_with('/') {
+        errors.invalid(field, path, "must be a relative path");
+    }
+    no_steps_back(path, field, errors);
+}
+
+/// A path without `..` in it.
+pub fn no_steps_back(path: &str, field: &str, errors: &mut Errors) {
+    if path.split('/').any(|part| part == "..") {
+        errors.invalid(field, path, "must not contain '..'");
+    }
+}
+
+/// An address as 128 bits, with the length of its prefix.
+pub fn parse_cidr(text: &str) -> Option<(u128, u32)> {
+    let (address, length) = text.split_once('/')?;
+    let length: u32 = length.parse().ok()?;
+    match address.parse().ok()? {
+        std::net::IpAddr::V4(v4) if length <= 32 => Some((u128::from(u32::from(v4)) << 96, length)),
+        std::net::IpAddr::V6(v6) if length <= 128 => Some((u128::from(v6), length)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_name_the_field_from_the_top() {
+        let value = json!({"a": {"list": [{"x": "no"}]}, "n": -1});
+        let top = At::new(value.as_object().unwrap(), "");
+        let mut errors = Errors::default();
+        top.not_negative(&["n", "absent"], &mut errors);
+        for item in top.child("a").unwrap().each("list") {
+            item.choice("x", &["yes"], &mut errors);
+            item.required("y", &mut errors);
+        }
+        assert_eq!(
+            errors.summary(),
+            "[n: Invalid value: -1: must be greater than or equal to 0, \
+             a.list[0].x: Unsupported value: \"no\": supported values: \"yes\", a.list[0].y: Required value]"
+        );
+    }
+
+    #[test]
+    fn a_range_needs_an_address_and_a_length_that_fits_it() {
+        assert!(parse_cidr("10.0.0.0/8").is_some() && parse_cidr("2001:db8::/64").is_some());
+        for bad in ["10.0.0.0", "10.0.0.0/33", "x/8", "::/129"] {
+            assert!(parse_cidr(bad).is_none(), "{bad}");
+        }
+    }
+}

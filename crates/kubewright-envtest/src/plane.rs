@@ -1,0 +1,153 @@
+//! The programs together.
+
+use std::{path::PathBuf, time::Duration};
+
+use kube::{Client, Config, config::AuthInfo};
+use secrecy::SecretString;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{net::TcpListener, time::Instant};
+
+use crate::{
+    Binaries, Error,
+    flags::{Layout, local},
+    process::Process,
+};
+
+/// The administrator's token. The server listens on this machine only, for as long as a test runs.
+const TOKEN: &str = "admintoken";
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What to start.
+#[derive(Clone, Debug, Default)]
+#[must_use = "nothing runs before `start`"]
+pub struct Builder {
+    controllers: bool,
+}
+
+impl Builder {
+    /// Runs kube-controller-manager too. There is no scheduler and no kubelet: Pods get their status from the test.
+    pub fn controllers(mut self, on: bool) -> Self {
+        self.controllers = on;
+        self
+    }
+
+    /// Starts the programs and waits until the API server is ready.
+    pub async fn start(self, binaries: &Binaries) -> Result<ControlPlane, Error> {
+        let folder = tempfile::tempdir().map_err(io("make a temporary folder"))?;
+        let [etcd_port, etcd_peers, api_port] = free_ports().await?;
+        let layout = Layout { folder: folder.path(), etcd: etcd_port, etcd_peers, api: api_port };
+        write(&folder, "tokens.csv", &format!("{TOKEN},admin,admin,\"system:masters\"\n"))?;
+        write(&folder, "service-accounts.key", &rcgen::KeyPair::generate()?.serialize_pem())?;
+        write(&folder, "kubeconfig", &kubeconfig(api_port))?;
+
+        let mut processes = Vec::new();
+        let start = |program, flags: &[String]| {
+            let path = binaries.path(program).unwrap_or_else(|| PathBuf::from(program));
+            Process::start(program, &path, flags, folder.path())
+        };
+        processes.push(start("etcd", &layout.etcd_flags())?);
+        processes.push(start("kube-apiserver", &layout.api_flags())?);
+        let client = client(api_port)?;
+        ready(&client, &mut processes).await?;
+        if self.controllers {
+            processes.push(start("kube-controller-manager", &layout.controller_flags())?);
+        }
+        Ok(ControlPlane { client, api_port, _processes: processes, folder })
+    }
+}
+
+/// A control plane that runs until this is dropped.
+pub struct ControlPlane {
+    client: Client,
+    api_port: u16,
+    // Before the folder: the processes end, then their files go.
+    _processes: Vec<Process>,
+    folder: TempDir,
+}
+
+impl ControlPlane {
+    /// Says what to start.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client with all rights.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The configuration that [`ControlPlane::client`] was made from, for clients of another kind.
+    pub fn config(&self) -> Config {
+        config(self.api_port)
+    }
+
+    /// A kubeconfig with all rights, for programs such as kubectl.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+}
+
+fn io(doing: &str) -> impl FnOnce(std::io::Error) -> Error {
+    let doing = doing.to_owned();
+    move |source| Error::Io { doing, source }
+}
+
+fn write(folder: &TempDir, name: &str, content: &str) -> Result<(), Error> {
+    std::fs::write(folder.path().join(name), content).map_err(io(&format!("write {name}")))
+}
+
+/// Ports that were free a moment ago; they are held until all are known, so that no two are the same.
+async fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(io("find a free port"))?;
+        *port = listener.local_addr().map_err(io("find a free port"))?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+fn config(port: u16) -> Config {
+    let url = local("https", port).parse().expect("an address with a number for a port is a URL");
+    let mut config = Config::new(url);
+    // The server makes its own certificate when it starts, for this machine and this run only.
+    config.accept_invalid_certs = true;
+    config.auth_info = AuthInfo { token: Some(SecretString::from(TOKEN)), ..AuthInfo::default() };
+    config
+}
+
+fn client(port: u16) -> Result<Client, Error> {
+    Client::try_from(config(port))
+        .map_err(|source| Error::Client { url: local("https", port), source: Box::new(source) })
+}
+
+fn kubeconfig(port: u16) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "envtest",
+        "clusters": [{"name": "envtest",
+                      "cluster": {"server": local("https", port), "insecure-skip-tls-verify": true}}],
+        "users": [{"name": "admin", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
+    })
+    .to_string()
+}
+
+async fn ready(client: &Client, processes: &mut [Process]) -> Result<(), Error> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        for process in &mut *processes {
+            process.must_run()?;
+        }
+        let request = http::Request::get("/readyz").body(Vec::new()).expect("a fixed request is well formed");
+        if client.request_text(request).await.is_ok() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let why = format!("was not ready after {} s", PATIENCE.as_secs());
+            return Err(processes.last().expect("the API server was started").not_ready(why));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
