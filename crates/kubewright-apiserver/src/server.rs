@@ -339,6 +339,11 @@ impl RunningServer {
         &self.server
     }
 
+    /// The certificate of the authority that clients have to trust, as PEM.
+    pub fn certificate(&self) -> &str {
+        &self.authority.certificate
+    }
+
     /// A kubeconfig for an administrator.
     pub fn kubeconfig(&self) -> String {
         use base64::{Engine, engine::general_purpose::STANDARD};

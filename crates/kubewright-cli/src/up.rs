@@ -8,7 +8,8 @@ use std::{
 };
 
 use clap::ValueEnum;
-use kubewright_apiserver::{ApiServer, StartError, authn::token_file::TokenFile, authz::Mode};
+use kubewright_apiserver::{ApiServer, authn::token_file::TokenFile, authz::Mode};
+use kubewright_cluster::{Cluster, ClusterError};
 
 /// What runs besides the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,9 +59,11 @@ pub(crate) enum UpError {
     #[error("cannot write the kubeconfig {path}: {source}; choose another place with --kubeconfig-out")]
     Kubeconfig { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
-    Start(#[from] StartError),
+    Start(#[from] ClusterError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
+    #[error("the API server does not listen")]
+    NotListening,
 }
 
 fn read(path: &Path) -> Result<String, UpError> {
@@ -81,8 +84,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Runs until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: Args) -> Result<(), UpError> {
-    if args.controllers == Controllers::All || args.nodes > 0 {
-        note("this build has no controllers and no nodes: --controllers all and --nodes change nothing");
+    if args.nodes > 0 && args.controllers == Controllers::None {
+        note("simulated nodes need the controllers: --nodes changes nothing without --controllers all");
     }
     let mut builder = ApiServer::builder().bind(args.bind).authorization(args.authorization_mode);
     if let Some(path) = &args.token_auth_file {
@@ -97,7 +100,13 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
         builder = builder.data_dir(path);
     }
     let stop = signals().map_err(UpError::Signals)?;
-    let server = builder.start().await?;
+    let controllers = match args.controllers {
+        Controllers::None => kubewright_cluster::Controllers::None,
+        Controllers::All => kubewright_cluster::Controllers::All,
+    };
+    let cluster =
+        Cluster::builder().server(builder).controllers(controllers).nodes(args.nodes).serve().await?;
+    let server = cluster.listening().ok_or(UpError::NotListening)?;
     write_private(&args.kubeconfig_out, &server.kubeconfig())
         .map_err(|source| UpError::Kubeconfig { path: args.kubeconfig_out.clone(), source })?;
     say(&format!(
@@ -106,7 +115,7 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
         args.kubeconfig_out.display()
     ));
     stop.await;
-    server.stop().await;
+    cluster.stop().await;
     Ok(())
 }
 

@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
+    jiff::{SignedDuration, Timestamp},
+};
 use tokio::time::Instant;
 
 /// A source of the time of day, for what is written into objects. Clones show the same time.
@@ -45,6 +48,17 @@ impl Clock {
     /// The present moment.
     pub fn now(&self) -> Timestamp {
         (self.0)()
+    }
+
+    /// The time as objects have it, in seconds.
+    pub fn time(&self) -> Time {
+        let now = self.now();
+        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+    }
+
+    /// The time as leases and events have it, in microseconds.
+    pub fn micro_time(&self) -> MicroTime {
+        MicroTime(self.now())
     }
 }
 

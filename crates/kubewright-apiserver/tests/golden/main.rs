@@ -54,7 +54,9 @@ fn replay(scenarios: &[Scenario]) -> BTreeMap<String, Vec<String>> {
                     let Some(scenario) = queue.lock().next() else { break };
                     let runtime =
                         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-                    let found = runtime.expect("a runtime starts").block_on(scenario.replay());
+                    let found = runtime.expect("a runtime starts").block_on(async {
+                        scenario.replay(&scenario.server().in_process().expect("a server starts")).await
+                    });
                     results.lock().insert(scenario.name.clone(), found);
                 }
             });

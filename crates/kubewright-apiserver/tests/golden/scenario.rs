@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kubewright_apiserver::{
-    ApiServer,
+    ApiServer, Builder,
     authn::token_file::TokenFile,
     clock::VirtualClock,
     http::{ApiBody, ApiService},
@@ -33,15 +33,16 @@ impl Scenario {
         Self { name, recorded: serde_json::from_str(text).expect("a recording is JSON") }
     }
 
-    /// Replays the scenario; what differs, by step.
-    pub(crate) async fn replay(&self) -> Vec<String> {
-        let clock = VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time"));
-        let server = ApiServer::builder()
-            .clock(clock)
+    /// The server that the recordings expect: its users, and a clock and seed that make runs alike.
+    pub(crate) fn server(&self) -> Builder {
+        ApiServer::builder()
+            .clock(VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time")))
             .seed(self.name.bytes().map(u64::from).sum())
             .tokens(TokenFile::parse(TOKENS).expect("a token file"))
-            .in_process()
-            .expect("a server starts");
+    }
+
+    /// Replays the scenario against a server; what differs, by step.
+    pub(crate) async fn replay(&self, server: &ApiServer) -> Vec<String> {
         let mut peer = Peer::new(server.service());
         let mut found = Vec::new();
         let namespace = "{\"metadata\": {\"name\": \"${run.ns}\"}}";

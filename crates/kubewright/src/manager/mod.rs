@@ -9,7 +9,7 @@
 //! - [`Runnable`]: whatever else should run: a server, a loop, a controller. [`Stage`] says when.
 //! - [`ManagerHandle`]: adds runnables while the manager runs, and stops it.
 //! - [`Cluster`]: caches and client of one cluster. A manager has its own and may hold others, to watch across them.
-//! - [`Candidacy`]: who decides which replica runs the elected.
+//! - [`Candidacy`]: who decides which replica runs the elected; [`election`] by a Lease.
 //!
 //! # What is promised
 //! - A runnable is started when all of the stage before it are [prepared](Runnable::prepare).

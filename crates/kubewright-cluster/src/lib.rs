@@ -1,0 +1,24 @@
+//! A Kubernetes cluster in a process: the embedded API server, the built-in controllers and simulated nodes.
+//!
+//! The controllers here are kubewright controllers like anybody else's: they read from caches, write through clients and
+//! are run by a manager. What each of them decides is written as plain functions from objects to writes, so that the
+//! decision can be read and tested without a cluster.
+//!
+//! - [`Cluster`]: begin here. [`harness`] is what tests do with it.
+//! - [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
+//! - [`Parts`]: what they share.
+
+mod cluster;
+pub mod events;
+pub mod harness;
+pub mod lifecycle;
+mod objects;
+mod parts;
+pub mod policy;
+pub mod services;
+pub mod volumes;
+mod writes;
+
+pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
+pub use harness::HarnessError;
+pub use parts::Parts;

@@ -1,0 +1,20 @@
+//! Controllers that say how much is left: quotas and disruption budgets.
+//!
+//! Neither limits anything by itself. Admission charges a quota and eviction charges a budget, both in the object's
+//! status; the controllers here count again from what there is, so that the status comes right after deletions, failures
+//! and changes by hand.
+
+pub mod controllers;
+pub mod disruption;
+pub mod pod_usage;
+pub mod quota;
+pub mod scope;
+
+use kubewright::manager::ManagerBuilder;
+
+use crate::Parts;
+
+/// Adds these controllers to a manager.
+pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
+    manager.controller(controllers::quotas(parts)).controller(controllers::budgets(parts))
+}
