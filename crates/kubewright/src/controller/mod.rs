@@ -63,7 +63,6 @@ pub use metrics::ControllerMetrics;
 pub use predicate::Predicate;
 pub use reconciler::Reconciler;
 pub use record::EventSink;
-pub(crate) use record::ToLog;
 pub use request::{Cause, Request, Requests};
 pub use source::Source;
 pub use watch::Watch;

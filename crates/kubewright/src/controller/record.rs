@@ -9,18 +9,3 @@ pub trait EventSink: Send + Sync + 'static {
     /// Takes one event: `warning` or normal, a reason in one word, and a message for people.
     fn record(&self, regarding: &ObjectReference, warning: bool, reason: &str, message: &str);
 }
-
-/// Without a recorder events go to the log.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ToLog;
-
-impl EventSink for ToLog {
-    fn record(&self, regarding: &ObjectReference, warning: bool, reason: &str, message: &str) {
-        let (kind, name) = (regarding.kind.as_deref(), regarding.name.as_deref());
-        if warning {
-            tracing::warn!(kind, name, namespace = regarding.namespace.as_deref(), reason, "{message}");
-        } else {
-            tracing::info!(kind, name, namespace = regarding.namespace.as_deref(), reason, "{message}");
-        }
-    }
-}

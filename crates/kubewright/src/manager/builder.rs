@@ -8,13 +8,20 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Candidacy, Cluster, ManagerHandle, RunContext, Runnable, cluster::Caching, handle, lifecycle::Lifecycle,
+    Candidacy, Cluster, ManagerHandle, RunContext, Runnable,
+    cluster::Caching,
+    defaults::{Events, Serving},
+    election::LeaderElection,
+    handle,
+    lifecycle::Lifecycle,
+    serve::Checks,
 };
 use crate::{
     Clock, Error, Object,
     cache::{CacheOptions, Caches},
     client::{CachedClient, Clients},
-    controller::{Controller, EventSink, ToLog},
+    controller::{Controller, EventSink},
+    events::EventBroadcaster,
 };
 
 type Configure = Box<dyn FnOnce(&Caches) -> Result<(), Error> + Send>;
@@ -31,6 +38,9 @@ pub struct ManagerBuilder {
     runnables: Vec<Box<dyn Runnable>>,
     recorder: Option<Arc<dyn EventSink>>,
     candidacy: Option<Box<dyn Candidacy>>,
+    leader_election: bool,
+    serve: Option<String>,
+    readyz: Checks,
     clock: Clock,
     grace: Duration,
     signals: bool,
@@ -57,6 +67,9 @@ impl Manager {
             runnables: Vec::new(),
             recorder: None,
             candidacy: None,
+            leader_election: false,
+            serve: None,
+            readyz: Checks::new(),
             clock: Clock::system(),
             grace: Duration::from_secs(30),
             signals: true,
@@ -124,7 +137,30 @@ impl ManagerBuilder {
         self
     }
 
-    /// Where events about objects go; by default to the log.
+    /// Whether, of several replicas, only one runs the controllers; the Lease has the manager's name and is in the
+    /// namespace of the client. [`candidacy`](Self::candidacy) takes an election with other settings.
+    pub fn leader_election(mut self, elect: bool) -> Self {
+        self.leader_election = elect;
+        self
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics` on an address such as `:8080`; by default nowhere. For TLS, protected
+    /// metrics or two addresses, run a [`Server`](super::serve::Server) of your own.
+    pub fn serve(mut self, address: impl Into<String>) -> Self {
+        self.serve = Some(address.into());
+        self
+    }
+
+    /// What else must be so before `/readyz` is well: the caches being filled is asked anyway.
+    pub fn readyz<F>(self, name: &str, check: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
+    {
+        self.readyz.add(name, check);
+        self
+    }
+
+    /// Where events about objects go; by default to the API server, where `kubectl describe` shows them.
     pub fn recorder(mut self, recorder: impl EventSink) -> Self {
         self.recorder = Some(Arc::new(recorder));
         self
@@ -169,12 +205,31 @@ impl ManagerBuilder {
             configure(&caches)?;
         }
         let own = Cluster::over(&self.name, &caches);
+        let kube = caches.client().clone();
         let client = own.client().field_owner(&self.name);
         let (additions, added) = mpsc::unbounded_channel();
         let mut runnables = self.runnables;
         for cluster in self.clusters.values().chain([&own]) {
             runnables.push(Box::new(Caching(cluster.clone())));
         }
+        let recorder = self.recorder.unwrap_or_else(|| {
+            let events = EventBroadcaster::builder(kube.clone()).clock(self.clock.clone()).start();
+            let recorder = events.recorder(&self.name);
+            runnables.push(Box::new(Events(events)));
+            Arc::new(recorder)
+        });
+        if let Some(address) = self.serve {
+            let (serving, filled) = Serving::new(address, self.readyz);
+            runnables.push(Box::new(serving));
+            runnables.push(Box::new(filled));
+        }
+        let candidacy = match self.candidacy {
+            None if self.leader_election => {
+                let election = LeaderElection::builder(kube, &self.name).clock(self.clock.clone()).build()?;
+                Some(Box::new(election) as Box<dyn Candidacy>)
+            }
+            candidacy => candidacy,
+        };
         let inner = handle::Inner {
             additions,
             stop: CancellationToken::new(),
@@ -185,13 +240,13 @@ impl ManagerBuilder {
         let handle = ManagerHandle { inner: Arc::new(inner) };
         let context = RunContext {
             client,
-            recorder: self.recorder.unwrap_or_else(|| Arc::new(ToLog)),
+            recorder,
             clock: self.clock,
             stop: CancellationToken::new(),
             manager: handle.clone(),
         };
         let lifecycle = Lifecycle::new(self.name, context, runnables, added)
-            .candidacy(self.candidacy)
+            .candidacy(candidacy)
             .grace(self.grace)
             .signals(self.signals);
         Ok(Manager { lifecycle, handle })

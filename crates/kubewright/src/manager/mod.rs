@@ -24,6 +24,7 @@
 mod builder;
 mod candidacy;
 mod cluster;
+mod defaults;
 pub mod election;
 mod handle;
 mod lifecycle;

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use crate::{
-    client::transport::RestMetrics, events::EventMetrics, manager::election::ElectionMetrics,
-    queue::QueueMetrics,
+    client::transport::RestMetrics, controller::ControllerMetrics, events::EventMetrics,
+    manager::election::ElectionMetrics, queue::QueueMetrics,
 };
 
 /// A registry that can be served. Clones are the same registry.
@@ -26,10 +26,11 @@ use crate::{
 pub struct Metrics(Arc<Mutex<Registry>>);
 
 impl Metrics {
-    /// With everything that kubewright counts for the whole process: work queues, requests, events and elections.
+    /// With everything that kubewright counts for the whole process: controllers, work queues, requests, events and elections.
     pub fn new() -> Self {
         let metrics = Self::empty();
         metrics.register(|registry| {
+            registry.register_collector(Box::new(ControllerMetrics::global().clone()));
             registry.register_collector(Box::new(QueueMetrics::global().clone()));
             registry.register_collector(Box::new(RestMetrics::global().clone()));
             registry.register_collector(Box::new(EventMetrics::global().clone()));
