@@ -14,13 +14,22 @@
 mod backoff;
 pub mod cache;
 pub mod client;
+mod clock;
+pub mod controller;
+mod error;
 mod key;
+pub mod manager;
+mod object;
+pub mod prelude;
 pub mod queue;
 mod random;
 pub mod scheme;
 
 pub use backoff::Backoff;
+pub use clock::Clock;
+pub use error::{Error, Result};
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
+pub use object::Object;
 pub use random::Random;

@@ -215,7 +215,7 @@ impl InformerFactory {
         self.informer_of(resource.clone())
     }
 
-    fn informer_of<K>(&self, dyntype: K::DynamicType) -> SharedInformer<K>
+    pub(crate) fn informer_of<K>(&self, dyntype: K::DynamicType) -> SharedInformer<K>
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
         K::DynamicType: Send + Sync,

@@ -90,7 +90,7 @@ impl<K> Clone for NamespaceLister<K> {
     }
 }
 
-fn matching<K>(mut objects: Vec<Lazy<K>>, selector: &Selector) -> Vec<Lazy<K>> {
+pub(crate) fn matching<K>(mut objects: Vec<Lazy<K>>, selector: &Selector) -> Vec<Lazy<K>> {
     let expressions: Vec<Expression> = selector.clone().into_iter().collect();
     if !expressions.is_empty() {
         objects.retain(|object| expressions.iter().all(|expression| matches(object, expression)));
@@ -99,7 +99,7 @@ fn matching<K>(mut objects: Vec<Lazy<K>>, selector: &Selector) -> Vec<Lazy<K>> {
 }
 
 /// As the API server matches labels; kube's own matching wants a map, which cached objects do not have.
-fn matches<K>(object: &Lazy<K>, expression: &Expression) -> bool {
+pub(crate) fn matches<K>(object: &Lazy<K>, expression: &Expression) -> bool {
     match expression {
         Expression::In(key, values) => object.label(key).is_some_and(|value| values.contains(value)),
         Expression::NotIn(key, values) => !object.label(key).is_some_and(|value| values.contains(value)),

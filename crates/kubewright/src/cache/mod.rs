@@ -5,7 +5,8 @@
 //! ```
 //!
 //! **Which one do I want?**
-//! - [`InformerFactory`]: several kinds in one program. Start here.
+//! - [`Caches`]: what a manager and its controllers read from; made by kind when first asked for.
+//! - [`InformerFactory`]: several kinds in one program without a manager. Start here.
 //! - [`SharedInformer`]: one kind, any number of handlers and indexes.
 //! - [`Informer`], [`Controller`]: one kind, one handler on the same task; for those who want the parts.
 //! - [`Reflector`] with a [`Store`] or a [`DeltaFifo`]: a mirror, with a loop of your own behind it.
@@ -28,6 +29,7 @@
 //! - What cannot be decoded stays in the cache; reading it gives an error and reports a [`Fault`] once.
 
 mod buffer;
+mod caches;
 mod controller;
 mod delta_fifo;
 mod event;
@@ -37,6 +39,7 @@ mod fault;
 mod fifo;
 mod heap;
 mod index;
+mod kind_cache;
 mod list;
 mod list_watch;
 mod lister;
@@ -53,17 +56,22 @@ mod undelta_store;
 mod watch;
 mod wire;
 
+pub use caches::{CacheOptions, Caches, TooLate};
 pub use controller::{Controller, Informer};
 pub use delta_fifo::{Delta, DeltaFifo, Deltas};
 pub use event::Event;
 pub use expiration_cache::ExpirationCache;
 pub use factory::{FactoryError, InformerFactory};
 pub use fault::Fault;
+pub(crate) use fault::panic_message;
 pub use fifo::{Fifo, Popped};
 pub use heap::{Heap, HeapError};
 pub use index::{IndexError, IndexFn, IndexValues, IntoIndexValues, NAMESPACE_INDEX};
+pub(crate) use kind_cache::Gone;
+pub use kind_cache::KindCache;
 pub use list_watch::{Failure, ListWatch, ListWatchError, WatchEvent, WatchStream};
 pub use lister::{Lister, NamespaceLister};
+pub(crate) use lister::{matches, matching};
 pub use object::{DecodeError, Lazy, Owner};
 pub use processor::{Registration, Subscription};
 pub use reflector::{Position, Reflector};

@@ -221,12 +221,21 @@ impl Registration {
 
     /// Waits until [`has_synced`](Self::has_synced).
     pub async fn synced(&mut self) {
-        while !self.has_synced() {
-            // An informer that has stopped will tell nothing new; neither will it sync any more.
-            tokio::select! {
-                biased;
-                changed = self.progress.changed() => if changed.is_err() { return },
-                changed = self.informer.changed() => if changed.is_err() { return },
+        self.when_synced().await;
+    }
+
+    /// A future that is over when [`has_synced`](Self::has_synced); it does not hold on to the registration.
+    pub fn when_synced(&self) -> impl Future<Output = ()> + Send + 'static {
+        let synced = Arc::clone(&self.synced);
+        let (mut progress, mut informer) = (self.progress.clone(), self.informer.clone());
+        async move {
+            while !synced() {
+                // An informer that has stopped will tell nothing new; neither will it sync any more.
+                tokio::select! {
+                    biased;
+                    changed = progress.changed() => if changed.is_err() { return },
+                    changed = informer.changed() => if changed.is_err() { return },
+                }
             }
         }
     }

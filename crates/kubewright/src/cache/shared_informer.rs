@@ -286,6 +286,13 @@ where
     }
 }
 
+impl<K: Resource> SharedInformer<K> {
+    /// How far the cache has come; changes whenever the cache may have.
+    pub(crate) fn applied(&self) -> watch::Receiver<u64> {
+        self.inner.applied.subscribe()
+    }
+}
+
 impl<K: Resource + Send + Sync + 'static> Inner<K> {
     /// Moves what the reflector found into the cache and tells the handlers.
     async fn consume(&self) {

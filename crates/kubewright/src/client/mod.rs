@@ -28,14 +28,18 @@
 //!   nothing is retried or limited here.
 //! - [`error`]: what goes wrong, and the questions to ask it ([`Refusal`]).
 //!
-//! Everything here is cheap to clone and safe to share. Clients read from the server each time; for reads
-//! from a cache, see the informers.
+//! - [`cached`]: the client that controllers use: reads from caches, never older than its own writes.
+//! - [`owner`]: who owns an object.
+//!
+//! Everything here is cheap to clone and safe to share. All but the cached client read from the server each time.
 
+pub mod cached;
 mod clients;
 pub mod config;
 pub mod discovery;
 pub mod dynamic;
 pub mod error;
+pub mod owner;
 pub mod rest;
 pub mod rest_mapper;
 #[cfg(test)]
@@ -44,6 +48,7 @@ pub mod transport;
 pub mod typed;
 
 pub use self::{
+    cached::{CachedClient, ClientError, KindClient},
     clients::{Clients, ClientsError},
     config::{ConfigError, ConfigLoader},
     discovery::{
@@ -52,6 +57,7 @@ pub use self::{
     },
     dynamic::{Deletion, DynamicClient, FieldError, NestedFields, ResourceClient, SubresourceClient},
     error::{ApiError, DecodeFault, Refusal, TransportFault},
+    owner::{OwnerError, remove_owner_reference, set_controller_reference, set_owner_reference},
     rest::{BodyStream, PatchType, RestClient, RestRequest, WatchStream},
     rest_mapper::{MapperError, RestMapper},
     transport::{

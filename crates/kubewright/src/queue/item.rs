@@ -22,6 +22,7 @@ use super::{
 /// |---|---|---|
 /// | [`forget`](Item::forget) | cleared | no |
 /// | [`retry`](Item::retry) | counts a failure | when the limiter says |
+/// | [`requeue`](Item::requeue) | counts a failure | when the limiter says; nothing is reported |
 /// | [`requeue_after`](Item::requeue_after) | cleared | after the delay |
 /// | [`give_up`](Item::give_up) | cleared | no; the error is reported |
 /// | dropped | keeps its count | no |
@@ -70,6 +71,12 @@ impl<T: WorkKey, K: Retrying> Item<T, K> {
     /// controller-runtime does for a `RequeueAfter`.
     pub fn requeue_after(mut self, delay: Duration) {
         self.shared.limiter.forget(&self.key);
+        self.come_back(delay);
+    }
+
+    /// Not finished, without an error to tell of: the key comes back when the limiter says so, as after a failure.
+    pub fn requeue(mut self) {
+        let delay = self.shared.limiter.when(&self.key);
         self.come_back(delay);
     }
 

@@ -27,6 +27,12 @@ pub(super) fn answer(
     let path = parts.uri.path().to_owned();
     let query = query(parts.uri.query().unwrap_or_default());
     state.requests.push(format!("{} {}", parts.method, parts.uri));
+    if state.is_down {
+        return Err(std::io::ErrorKind::ConnectionRefused.into());
+    }
+    if let Some((_, code, reason)) = state.refused.as_ref().filter(|(text, ..)| path.contains(text)) {
+        return Ok(refusal(*code, reason, None));
+    }
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let metadata_only = accept.contains("as=PartialObjectMetadata");
     if let Some(fixed) = state.objects.get("fixed").and_then(|fixed| fixed.get(&path)) {
@@ -34,6 +40,12 @@ pub(super) fn answer(
     }
     if query.get("watch").is_some_and(|watch| watch == "true" || watch == "1") {
         return watch(state, path, &query, metadata_only);
+    }
+    if parts.method != Method::GET
+        && let Some(Misbehaviour::RefuseWrite { code, reason }) =
+            state.script.take(|planned| matches!(planned, Misbehaviour::RefuseWrite { .. }))
+    {
+        return Ok(refusal(code, reason, None));
     }
     Ok(match (&parts.method, state.locate(&path)) {
         (&Method::GET, Place::Object(collection, name)) => {
@@ -45,11 +57,27 @@ pub(super) fn answer(
         (&Method::GET, Place::Collection) => return list(state, &path, &query, metadata_only),
         (&Method::POST, _) => {
             let object: Value = serde_json::from_slice(body).unwrap_or_default();
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if state.objects.get(&path).is_some_and(|held| held.contains_key(name)) {
+                return Ok(refusal(409, "AlreadyExists", None));
+            }
             json_answer(201, &state.put(&path, object))
         }
-        (&Method::PUT, Place::Object(collection, _)) => {
+        (&Method::PUT, Place::Object(collection, name)) => {
             let object: Value = serde_json::from_slice(body).unwrap_or_default();
-            json_answer(200, &state.put(&collection, object))
+            replace(state, &collection, &name, object)
+        }
+        (&Method::PATCH, Place::Object(collection, name)) => {
+            let patch: Value = serde_json::from_slice(body).unwrap_or_default();
+            let Some(held) = state.objects.get(&collection).and_then(|held| held.get(&name)) else {
+                return Ok(refusal(404, "NotFound", None));
+            };
+            let mut object = held.clone();
+            if patch["metadata"]["resourceVersion"].is_null() {
+                object["metadata"]["resourceVersion"] = Value::Null;
+            }
+            merge(&mut object, &patch);
+            replace(state, &collection, &name, object)
         }
         (&Method::DELETE, Place::Object(collection, name)) => match state.delete(&collection, &name) {
             Some(object) => json_answer(200, &object),
@@ -59,16 +87,57 @@ pub(super) fn answer(
     })
 }
 
+/// Replaces an object, unless it is another version than the request speaks of.
+fn replace(state: &mut State, collection: &str, name: &str, object: Value) -> Response<Answer> {
+    let Some(held) = state.objects.get(collection).and_then(|held| held.get(name)) else {
+        return refusal(404, "NotFound", None);
+    };
+    for field in ["resourceVersion", "uid"] {
+        let asked = &object["metadata"][field];
+        if !asked.is_null() && *asked != held["metadata"][field] {
+            return refusal(409, "Conflict", None);
+        }
+    }
+    let finalizers = |object: &Value| object["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+    if !object["metadata"]["deletionTimestamp"].is_null() && finalizers(&object) == 0 {
+        state.delete(collection, name);
+        return json_answer(200, &object);
+    }
+    json_answer(200, &state.put(collection, object))
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, change) in patch {
+        if change.is_null() {
+            target.as_object_mut().expect("made one above").remove(key);
+        } else {
+            merge(&mut target[key], change);
+        }
+    }
+}
+
 enum Place {
     Collection,
     Object(String, String),
 }
 
 impl State {
-    /// A path names an object when what is before its last slash is a collection that somebody has written to.
+    /// A path names an object when what is before its last slash is a collection that somebody has written to, or looks
+    /// like one. A subresource is the object.
     fn locate(&self, path: &str) -> Place {
+        let path = path.strip_suffix("/status").unwrap_or(path);
         match path.rsplit_once('/') {
-            Some((collection, name)) if self.objects.contains_key(collection) => {
+            Some((collection, name))
+                if self.objects.contains_key(collection)
+                    || collection.split_once("/namespaces/").is_some_and(|(_, rest)| rest.contains('/')) =>
+            {
                 Place::Object(collection.to_owned(), name.to_owned())
             }
             _ => Place::Collection,

@@ -42,6 +42,10 @@ struct State {
     requests: Vec<String>,
     script: script::Script,
     supports_streaming: bool,
+    /// Requests whose path contains this are refused.
+    refused: Option<(String, u16, &'static str)>,
+    /// Nobody listens.
+    is_down: bool,
     /// Lists at version 0 come in pages too, as from a server without a watch cache.
     pages_at_zero: bool,
 }
@@ -169,6 +173,24 @@ impl FakeApi {
         let mut state = self.state.lock();
         state.watches.retain(|watch| !watch.sender.is_closed());
         state.watches.len()
+    }
+
+    /// Refuses every request whose path contains this, until told otherwise.
+    pub fn refuse(&self, path: &str, with: Option<(u16, &'static str)>) {
+        self.state.lock().refused = with.map(|(code, reason)| (path.to_owned(), code, reason));
+    }
+
+    /// Stops listening, or begins again. What was open breaks.
+    pub fn set_down(&self, is_down: bool) {
+        self.state.lock().is_down = is_down;
+        if is_down {
+            self.end_watches(&Ending::Reset);
+        }
+    }
+
+    /// One object as it is stored.
+    pub fn object(&self, collection: &str, name: &str) -> Option<Value> {
+        self.state.lock().objects.get(collection)?.get(name).cloned()
     }
 
     /// Ends every open watch.

@@ -26,6 +26,8 @@ pub enum Misbehaviour {
     CutList,
     /// The next page of a list (not the first) is refused.
     RefuseNextPage { code: u16, reason: &'static str },
+    /// The next write is refused.
+    RefuseWrite { code: u16, reason: &'static str },
     /// The next watch is opened and ends at once, like this.
     EndWatch(Ending),
     /// The next watch is opened and nothing is ever sent on it.

@@ -1,0 +1,82 @@
+//! What a cached client fails with.
+
+use std::time::Duration;
+
+use kube::core::Status;
+
+use crate::{
+    KeyError,
+    cache::{DecodeError, StoreError},
+    client::{ApiError, OwnerError, Refusal},
+};
+
+/// Why a read or a write failed. Ask it with [`Refusal`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The server refused, or could not be asked.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// The object in the cache does not fit its type.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The object has no name.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The object cannot have this owner.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    /// There is no such index.
+    #[error(transparent)]
+    Index(#[from] StoreError),
+    /// Objects of this namespace are not cached.
+    #[error("{kind} of {} are not cached; add it to the cache's namespaces, or read with .live()", place(.namespace.as_deref()))]
+    NotCached {
+        /// The kind that was asked for.
+        kind: String,
+        /// The namespace that was asked for; none is all of them.
+        namespace: Option<String>,
+    },
+    /// The cache has not been filled yet.
+    #[error(
+        "the cache of {kind} has not synced after {waited:?}: may it list and watch the kind, and is the kind installed?"
+    )]
+    NotSynced {
+        /// The kind that was asked for.
+        kind: String,
+        /// How long the read has waited.
+        waited: Duration,
+    },
+    /// Only the cache has indexes.
+    #[error("the server has no index {index:?}; read {kind} from the cache, or list by labels")]
+    IndexNeedsCache {
+        /// The kind that was asked for.
+        kind: String,
+        /// The index that was asked for.
+        index: String,
+    },
+    /// The function that was to bring the object into its wanted state failed.
+    #[error("cannot {operation}: {source}")]
+    Mutation {
+        /// What was to be done with which object.
+        operation: String,
+        /// What the function said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+fn place(namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("namespace {namespace:?}"),
+        None => "all namespaces".to_owned(),
+    }
+}
+
+impl Refusal for ClientError {
+    fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Api(error) => error.status(),
+            _ => None,
+        }
+    }
+}

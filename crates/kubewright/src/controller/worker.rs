@@ -1,0 +1,124 @@
+//! One key at a time: from the queue to the reconciler and back.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::{
+    Action, Context, Reconciler, Request,
+    action::Next,
+    context,
+    metrics::{Meter, Outcome},
+};
+use crate::{
+    Error, Object,
+    cache::panic_message,
+    queue::{Item, Prioritised, PriorityQueue},
+};
+
+/// What all workers of a controller share.
+pub(super) struct Worker<K: Object, R> {
+    pub(super) name: Arc<str>,
+    pub(super) shared: Arc<context::Shared<K>>,
+    pub(super) queue: PriorityQueue<Request>,
+    pub(super) reconciler: Arc<R>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) ids: AtomicU64,
+    pub(super) stopping: AtomicBool,
+}
+
+/// How a reconcile ended other than by returning.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("the reconciler panicked: {0}")]
+    Panicked(String),
+    #[error("the reconcile took longer than {0:?} and was dropped")]
+    TooSlow(Duration),
+}
+
+impl<K: Object, R: Reconciler<K>> Worker<K, R> {
+    /// Works until the queue is shut down. What is left in it then is left.
+    pub(super) async fn work(&self) {
+        while let Some(item) = self.queue.get().await {
+            if self.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
+            let span = self.span(&item, id);
+            if span.is_disabled() {
+                self.process(item, id).await;
+            } else {
+                self.process(item, id).instrument(span).await;
+            }
+        }
+    }
+
+    fn span(&self, item: &Item<Request, Prioritised>, id: u64) -> tracing::Span {
+        let request = item.key();
+        tracing::info_span!(
+            "reconcile",
+            controller = &*self.name,
+            object = request.key().as_str(),
+            id,
+            trigger = format_args!("{} {}", request.source(), request.cause()),
+        )
+    }
+
+    async fn process(&self, item: Item<Request, Prioritised>, id: u64) {
+        let started = Instant::now();
+        let active = self.meter.begin();
+        let result = self.reconcile(item.key().clone(), id).await;
+        drop(active);
+        let outcome = match &result {
+            Ok(Action(Next::Done)) => Outcome::Success,
+            Ok(Action(Next::Requeue)) => Outcome::Requeue,
+            Ok(Action(Next::After(_))) => Outcome::RequeueAfter,
+            Err(_) => Outcome::Error,
+        };
+        self.meter.observe(outcome, started.elapsed());
+        match result {
+            Ok(Action(Next::Done)) => item.forget(),
+            Ok(Action(Next::Requeue)) => item.requeue(),
+            Ok(Action(Next::After(delay))) => item.requeue_after(delay),
+            Err(error) if error.is_terminal() => {
+                self.meter.count_terminal();
+                item.give_up(error);
+            }
+            Err(error) => item.retry(error),
+        }
+    }
+
+    /// Runs the reconciler where neither a panic nor a time-out reaches the worker.
+    async fn reconcile(&self, request: Request, id: u64) -> Result<Action, Error> {
+        let reconcile = async {
+            let object = self.shared.kind.cached(&self.shared.cache, request.key()).await?;
+            let cx = Context { shared: Arc::clone(&self.shared), request, object, id };
+            self.reconciler.reconcile(cx).await
+        };
+        let caught = AssertUnwindSafe(reconcile).catch_unwind();
+        let ended = match self.timeout {
+            None => caught.await,
+            Some(timeout) => {
+                let Ok(ended) = tokio::time::timeout(timeout, caught).await else {
+                    self.meter.count_timeout();
+                    return Err(Broken::TooSlow(timeout).into());
+                };
+                ended
+            }
+        };
+        ended.unwrap_or_else(|panic| {
+            self.meter.count_panic();
+            Err(Broken::Panicked(panic_message(&*panic)).into())
+        })
+    }
+}

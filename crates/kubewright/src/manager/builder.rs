@@ -1,0 +1,216 @@
+//! Describing a manager.
+
+use std::{sync::Arc, time::Duration};
+
+use indexmap::IndexMap;
+use kube::{Client, Resource};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Cluster, Leadership, ManagerHandle, RunContext, Runnable, cluster::Caching, handle, lifecycle::Lifecycle,
+};
+use crate::{
+    Clock, Error, Object,
+    cache::{CacheOptions, Caches},
+    client::{CachedClient, Clients},
+    controller::{Controller, EventSink, ToLog},
+};
+
+type Configure = Box<dyn FnOnce(&Caches) -> Result<(), Error> + Send>;
+
+/// A manager that is being described; end with [`run`](Self::run), or with [`build`](Self::build) for a handle first.
+#[must_use = "a manager does nothing until it runs"]
+pub struct ManagerBuilder {
+    name: String,
+    client: Option<Client>,
+    caches: Option<Caches>,
+    namespaces: Vec<String>,
+    configure: Vec<Configure>,
+    clusters: IndexMap<String, Cluster>,
+    runnables: Vec<Box<dyn Runnable>>,
+    recorder: Option<Arc<dyn EventSink>>,
+    leadership: Option<Box<dyn Leadership>>,
+    clock: Clock,
+    grace: Duration,
+    signals: bool,
+}
+
+/// A manager that is ready to run.
+///
+/// See the page of the [module](super) for what it promises.
+pub struct Manager {
+    lifecycle: Lifecycle,
+    handle: ManagerHandle,
+}
+
+impl Manager {
+    /// Describes a manager. The name is the field owner of what it writes, unless a controller says otherwise.
+    pub fn builder(name: &str) -> ManagerBuilder {
+        ManagerBuilder {
+            name: name.to_owned(),
+            client: None,
+            caches: None,
+            namespaces: Vec::new(),
+            configure: Vec::new(),
+            clusters: IndexMap::new(),
+            runnables: Vec::new(),
+            recorder: None,
+            leadership: None,
+            clock: Clock::system(),
+            grace: Duration::from_secs(30),
+            signals: true,
+        }
+    }
+
+    /// A handle to the manager: its client, its clusters, and what can be done while it runs.
+    pub fn handle(&self) -> ManagerHandle {
+        self.handle.clone()
+    }
+
+    /// The client of the manager's own cluster. Reads wait until the manager runs.
+    pub fn client(&self) -> &CachedClient {
+        self.handle.own_cluster().client()
+    }
+
+    /// Runs until a signal, a failure or [`ManagerHandle::stop`], and stops everything in order.
+    pub async fn run(self) -> Result<(), Error> {
+        self.lifecycle.run().await
+    }
+}
+
+impl ManagerBuilder {
+    /// The cluster to work in; by default what the kubeconfig or the Pod's own account say.
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Caches that were set up before, and the cluster that they follow.
+    pub fn caches(mut self, caches: &Caches) -> Self {
+        self.caches = Some(caches.clone());
+        self
+    }
+
+    /// Caches only these namespaces.
+    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What to cache of a kind: namespaces, selectors, transform, form.
+    pub fn cache<K>(mut self, options: CacheOptions<K>) -> Self
+    where
+        K: Object + Resource<DynamicType = ()>,
+    {
+        self.configure.push(Box::new(|caches| Ok(caches.configure(options)?)));
+        self
+    }
+
+    /// Holds the caches of another cluster too.
+    pub fn cluster(mut self, cluster: &Cluster) -> Self {
+        self.clusters.insert(cluster.name().to_owned(), cluster.clone());
+        self
+    }
+
+    /// Runs a controller.
+    pub fn controller(self, controller: Controller) -> Self {
+        self.runnable(controller)
+    }
+
+    /// Runs something else.
+    pub fn runnable(mut self, runnable: impl Runnable) -> Self {
+        self.runnables.push(Box::new(runnable));
+        self
+    }
+
+    /// Where events about objects go; by default to the log.
+    pub fn recorder(mut self, recorder: impl EventSink) -> Self {
+        self.recorder = Some(Arc::new(recorder));
+        self
+    }
+
+    /// Who decides whether this replica runs the elected; by default it does.
+    pub fn leadership(mut self, leadership: impl Leadership) -> Self {
+        self.leadership = Some(Box::new(leadership));
+        self
+    }
+
+    /// The time that is written into objects.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long what runs may take to finish; 30 seconds unless said otherwise.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Whether SIGTERM and SIGINT stop the manager; they do unless said otherwise. For a manager inside of another
+    /// program, and for tests.
+    pub fn signals(mut self, signals: bool) -> Self {
+        self.signals = signals;
+        self
+    }
+
+    /// The manager, before it runs.
+    pub async fn build(self) -> Result<Manager, Error> {
+        let mut caches = match (self.caches, self.client) {
+            (Some(caches), _) => caches,
+            (None, Some(client)) => Caches::new(client),
+            (None, None) => Caches::new(Clients::try_default().await?.client()),
+        };
+        if !self.namespaces.is_empty() {
+            caches = caches.namespaces(self.namespaces);
+        }
+        for configure in self.configure {
+            configure(&caches)?;
+        }
+        let own = Cluster::over(&self.name, &caches);
+        let client = own.client().field_owner(&self.name);
+        let (additions, added) = mpsc::unbounded_channel();
+        let mut runnables = self.runnables;
+        for cluster in self.clusters.values().chain([&own]) {
+            runnables.push(Box::new(Caching(cluster.clone())));
+        }
+        let inner = handle::Inner {
+            additions,
+            stop: CancellationToken::new(),
+            leading: watch::Sender::new(false),
+            own: own.with_client(client.clone()),
+            clusters: self.clusters,
+        };
+        let handle = ManagerHandle { inner: Arc::new(inner) };
+        let context = RunContext {
+            client,
+            recorder: self.recorder.unwrap_or_else(|| Arc::new(ToLog)),
+            clock: self.clock,
+            stop: CancellationToken::new(),
+            manager: handle.clone(),
+        };
+        let lifecycle = Lifecycle::new(self.name, context, runnables, added)
+            .leadership(self.leadership)
+            .grace(self.grace)
+            .signals(self.signals);
+        Ok(Manager { lifecycle, handle })
+    }
+
+    /// Builds the manager and runs it; see [`Manager::run`].
+    pub async fn run(self) -> Result<(), Error> {
+        self.build().await?.run().await
+    }
+}
+
+impl std::fmt::Debug for ManagerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ManagerBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Manager").field(&self.handle).finish()
+    }
+}

@@ -1,0 +1,37 @@
+//! The manager: everything an operator runs, started in the right order and stopped in reverse.
+//!
+//! ```text
+//!  up:    Serving ─▶ Webhooks ─▶ Caches ─▶ Others ─▶ (leadership) ─▶ Elected
+//!  down:  Elected ─▶ Others ─▶ Caches ─▶ Webhooks ─▶ Serving ─▶ the lease
+//! ```
+//!
+//! - [`Manager::builder`]: begin here; the smallest program is on the page of [`controller`](crate::controller).
+//! - [`Runnable`]: whatever else should run: a server, a loop, a controller. [`Stage`] says when.
+//! - [`ManagerHandle`]: adds runnables while the manager runs, and stops it.
+//! - [`Cluster`]: caches and client of one cluster. A manager has its own and may hold others, to watch across them.
+//! - [`Leadership`]: who decides which replica runs the elected.
+//!
+//! # What is promised
+//! - A runnable is started when all of the stage before it are [prepared](Runnable::prepare).
+//! - SIGTERM and SIGINT stop the manager. What runs is told, and has 30 seconds to finish; a second signal ends that.
+//! - When one runnable fails, all are stopped and its error is the manager's.
+//! - When leadership is lost, the elected are dropped at once: another replica may begin any moment.
+//!
+//! # Pitfalls
+//! - A manager that has returned an error should end its process: what was dropped may have left work half done, and the
+//!   next start looks at everything again.
+
+mod builder;
+mod cluster;
+mod handle;
+mod leadership;
+mod lifecycle;
+mod runnable;
+mod signals;
+
+pub use builder::{Manager, ManagerBuilder};
+pub use cluster::Cluster;
+pub use handle::{ManagerHandle, Stopped};
+pub use leadership::{Leadership, Term};
+pub use lifecycle::ManagerError;
+pub use runnable::{Prepare, RunContext, Runnable, Stage, function};

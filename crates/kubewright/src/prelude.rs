@@ -1,0 +1,12 @@
+//! What an operator uses on nearly every page: `use kubewright::prelude::*;`.
+
+#[cfg(feature = "derive")]
+pub use kube::CustomResource;
+pub use kube::{Resource, ResourceExt};
+
+pub use crate::{
+    Error, Object, ObjectKey, Result,
+    client::Refusal,
+    controller::{Action, Context, Controller, Predicate, Reconciler, Watch},
+    manager::{Cluster, Manager},
+};

@@ -1,0 +1,257 @@
+//! The cached client: reads, writes, and reads after writes.
+
+use std::time::Duration;
+
+use kubewright::{
+    cache::{CacheOptions, Caches, IndexFn, Lazy},
+    client::{CachedClient, cached::Finalizer, cached::Operation},
+};
+use serde_json::json;
+
+use super::*;
+use crate::support::Misbehaviour;
+
+fn client(api: &FakeApi) -> CachedClient {
+    let caches = Caches::new(api.client());
+    caches.start();
+    CachedClient::new(&caches).field_owner("test")
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+fn value(map: &ConfigMap) -> &str {
+    map.data.as_ref().and_then(|data| data.get("value")).map_or("", String::as_str)
+}
+
+fn set(wanted: &str) -> impl FnMut(&mut ConfigMap) + Send {
+    let wanted = wanted.to_owned();
+    move |map| drop(map.data.get_or_insert_default().insert("value".into(), wanted.clone()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_are_from_the_cache_by_key_namespace_label_and_index() {
+    let api = FakeApi::new();
+    for (namespace, name, app) in [("a", "one", "web"), ("a", "two", "db"), ("b", "three", "web")] {
+        api.put(
+            &format!("/api/v1/namespaces/{namespace}/configmaps"),
+            json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"namespace": namespace, "name": name, "labels": {"app": app}}}),
+        );
+    }
+    let client = client(&api);
+    client.of::<ConfigMap>().cache().add_index(&IndexFn::label("by-app", "app")).unwrap();
+    let found = client.get::<ConfigMap>(&ObjectKey::namespaced("a", "one")).await.unwrap().unwrap();
+    assert_eq!(found.name_any(), "one");
+    api.forget_requests();
+    let names = |objects: Vec<Lazy<ConfigMap>>| {
+        let mut names: Vec<String> = objects.iter().map(|object| object.name().to_owned()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    let list = || client.list::<ConfigMap>();
+    assert_eq!(names(list().await.unwrap()), "one three two");
+    assert_eq!(names(list().namespace("a").await.unwrap()), "one two");
+    assert_eq!(names(list().namespace("a").label("app", "web").await.unwrap()), "one");
+    assert_eq!(names(list().by_index("by-app", "web").await.unwrap()), "one three");
+    assert_eq!(names(list().by_index("by-app", "web").namespace("b").await.unwrap()), "three");
+    assert!(list().by_index("nonsense", "x").await.unwrap_err().to_string().contains("nonsense"));
+    assert!(client.get::<ConfigMap>(&key("missing")).await.unwrap().is_none());
+    assert!(api.requests().is_empty(), "{:?}", api.requests());
+
+    let live = client.live();
+    assert_eq!(names(live.list::<ConfigMap>().namespace("a").label("app", "db").await.unwrap()), "two");
+    assert!(live.list::<ConfigMap>().by_index("by-app", "web").await.is_err());
+    assert_eq!(api.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_sees_ones_own_write_and_waits_for_the_watch_rather_than_asking_again() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
+    for round in 0..20 {
+        let written = client.create_or_update(&key("m"), set(&round.to_string())).await.unwrap();
+        assert_eq!(written.operation(), if round == 0 { Operation::Created } else { Operation::Updated });
+        let seen = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
+        assert_eq!(value(&seen), round.to_string());
+        assert_eq!(client.list::<ConfigMap>().await.unwrap().len(), 1);
+    }
+    let map = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
+    client.delete(&*map).await.unwrap();
+    assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
+    assert!(client.list::<ConfigMap>().await.unwrap().is_empty());
+    assert!(api.requests_with("GET /api/v1/namespaces/default/configmaps/m").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_cache_stays_behind_a_write_the_read_goes_to_the_server() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
+    // Whatever happens from here on is told to nobody.
+    api.plan(Misbehaviour::SilentWatch);
+    api.end_watches(&crate::support::Ending::Clean);
+    eventually("the silent watch is open", || api.open_watches() == 1).await;
+    client.create_or_update(&key("m"), set("1")).await.unwrap();
+    assert_eq!(value(&client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap()), "1");
+    assert_eq!(client.list::<ConfigMap>().await.unwrap().len(), 1);
+    let map = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
+    client.delete(&*map).await.unwrap();
+    assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_was_written_before_it_was_cached_is_not_read_older_than_that() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("m".into());
+    map.metadata.namespace = Some("default".into());
+    client.create(&map).await.unwrap();
+    assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unchanged_object_is_not_written_and_a_patch_says_only_what_changed() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    client.create_or_update(&key("m"), set("1")).await.unwrap();
+    api.forget_requests();
+    assert_eq!(client.create_or_update(&key("m"), set("1")).await.unwrap().operation(), Operation::Unchanged);
+    assert_eq!(client.create_or_patch(&key("m"), set("1")).await.unwrap().operation(), Operation::Unchanged);
+    assert!(api.requests_with("/configmaps/m").is_empty(), "{:?}", api.requests());
+    // Somebody else adds a field that our cache has not seen: a patch leaves it alone.
+    api.unseen(|api| {
+        let mut theirs = api.object(MAPS, "m").unwrap();
+        theirs["data"]["theirs"] = json!("x");
+        api.put(MAPS, theirs);
+    });
+    assert_eq!(client.create_or_patch(&key("m"), set("2")).await.unwrap().operation(), Operation::Updated);
+    let stored = api.object(MAPS, "m").unwrap();
+    assert_eq!((&stored["data"]["value"], &stored["data"]["theirs"]), (&json!("2"), &json!("x")));
+    assert_eq!(api.requests_with("PATCH").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_fails_or_renames_writes_nothing() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    let failed =
+        client.create_or_update(&key("m"), |_: &mut ConfigMap| Err::<(), _>("no colour")).await.unwrap_err();
+    assert_eq!(failed.to_string(), "cannot create ConfigMap default/m: no colour");
+    let renamed = client
+        .create_or_update(&key("m"), |map: &mut ConfigMap| map.metadata.name = Some("other".into()))
+        .await
+        .unwrap_err();
+    assert!(renamed.to_string().contains("name or namespace"), "{renamed}");
+    assert!(api.requests_with("POST").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleting_what_is_gone_is_done_and_deleting_a_successor_is_not() {
+    let api = FakeApi::new();
+    let client = client(&api);
+    let old = client.create_or_update(&key("m"), set("1")).await.unwrap().into_inner();
+    client.delete(&*old).await.unwrap();
+    client.delete(&*old).await.expect("gone already");
+    client.create_or_update(&key("m"), set("2")).await.unwrap();
+    api.forget_requests();
+    // The scripted server knows no preconditions of deletions; what counts is that the identity is asked for.
+    client.delete(&*old).await.unwrap();
+    assert_eq!(api.requests_with("DELETE").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_is_stored_before_work_begins_and_removed_after_the_clean_up() {
+    let api = FakeApi::new();
+    api.put_config_map("default", "m", "1");
+    let client = client(&api);
+    let maps = client.of::<ConfigMap>();
+    let Finalizer::Held(map) = maps.finalizer(&key("m"), "example.com/x").await.unwrap() else {
+        panic!("it lives")
+    };
+    assert_eq!(map.finalizers(), ["example.com/x"]);
+    assert_eq!(api.object(MAPS, "m").unwrap()["metadata"]["finalizers"], json!(["example.com/x"]));
+    // A second look finds it there and writes nothing.
+    api.forget_requests();
+    assert!(matches!(maps.finalizer(&key("m"), "example.com/x").await.unwrap(), Finalizer::Held(_)));
+    assert!(api.requests_with("PATCH").is_empty());
+
+    let mut deleting = api.object(MAPS, "m").unwrap();
+    deleting["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+    api.put(MAPS, deleting);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let Finalizer::CleanUp(dropped) = maps.finalizer(&key("m"), "example.com/x").await.unwrap() else {
+        panic!("it is to go")
+    };
+    drop(dropped);
+    assert!(api.object(MAPS, "m").is_some(), "without a word it stays");
+    assert!(matches!(maps.finalizer(&key("m"), "example.com/other").await.unwrap(), Finalizer::Gone));
+    let Finalizer::CleanUp(cleanup) = maps.finalizer(&key("m"), "example.com/x").await.unwrap() else {
+        panic!("it is to go")
+    };
+    cleanup.done().await.unwrap();
+    assert!(api.object(MAPS, "m").is_none());
+    assert!(matches!(maps.finalizer(&key("m"), "example.com/x").await.unwrap(), Finalizer::Gone));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_does_not_touch_the_successor_of_the_same_name() {
+    let api = FakeApi::new();
+    api.put_config_map("default", "m", "1");
+    let client = client(&api);
+    let maps = client.of::<ConfigMap>();
+    let mut deleting = api.object(MAPS, "m").unwrap();
+    deleting["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+    deleting["metadata"]["finalizers"] = json!(["example.com/x"]);
+    api.put(MAPS, deleting);
+    let Finalizer::CleanUp(cleanup) = maps.finalizer(&key("m"), "example.com/x").await.unwrap() else {
+        panic!("it is to go")
+    };
+    api.delete_config_map("default", "m");
+    let mut successor = api.put_config_map("default", "m", "2");
+    successor["metadata"]["finalizers"] = json!(["example.com/x"]);
+    api.put(MAPS, successor);
+    assert!(cleanup.done().await.unwrap_err().is_conflict());
+    assert_eq!(api.object(MAPS, "m").unwrap()["metadata"]["finalizers"], json!(["example.com/x"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_keeps_what_its_options_say_and_cannot_be_told_later() {
+    let api = FakeApi::new();
+    for (name, app) in [("one", "web"), ("two", "db")] {
+        api.put(
+            MAPS,
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"value": "long"},
+                "metadata": {"namespace": "default", "name": name, "labels": {"app": app}}}),
+        );
+    }
+    let caches = Caches::new(api.client());
+    let options = CacheOptions::<ConfigMap>::new().labels("app=web").transform(|map| map.data = None);
+    caches.configure(options).unwrap();
+    caches.start();
+    let client = CachedClient::new(&caches);
+    let all = client.list::<ConfigMap>().await.unwrap();
+    assert_eq!(all.iter().map(Lazy::name).collect::<Vec<_>>(), ["one"]);
+    assert!(all[0].load().unwrap().data.is_none());
+    let late = caches.configure(CacheOptions::<ConfigMap>::new()).unwrap_err();
+    assert!(late.to_string().contains("ConfigMap"), "{late}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dry_runs_and_field_owners_are_said_to_the_server_and_apply_needs_one() {
+    let api = FakeApi::new();
+    let caches = Caches::new(api.client());
+    caches.start();
+    let client = CachedClient::new(&caches);
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("m".into());
+    map.metadata.namespace = Some("default".into());
+    let refused = client.apply(map.clone()).await.unwrap_err();
+    assert!(refused.to_string().contains("field_owner"), "{refused}");
+    client.dry_run().field_owner("me").create(&map).await.unwrap();
+    let request = &api.requests_with("POST")[0];
+    assert!(request.contains("dryRun=All") && request.contains("fieldManager=me"), "{request}");
+}
