@@ -4,5 +4,6 @@
 //! are run by a manager. What each of them decides is written as plain functions from objects to writes, so that the
 //! decision can be read and tested without a cluster.
 
+mod duration;
 pub mod nodes;
 pub mod workloads;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration};
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
+};
 
 /// Whether a toleration is about this taint.
 pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
@@ -13,10 +15,15 @@ pub(crate) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let matches = match toleration.operator.as_deref() {
         Some("Exists") => key.is_none_or(|key| key == taint.key),
         None | Some("" | "Equal") => {
-            key.is_some_and(|key| key == taint.key) && toleration.value.as_deref().unwrap_or_default() == value
+            key.is_some_and(|key| key == taint.key)
+                && toleration.value.as_deref().unwrap_or_default() == value
         }
-        Some("Lt") => compare(toleration, value, |known, bound| known < bound) && key.as_ref() == Some(&taint.key),
-        Some("Gt") => compare(toleration, value, |known, bound| known > bound) && key.as_ref() == Some(&taint.key),
+        Some("Lt") => {
+            compare(toleration, value, |known, bound| known < bound) && key.as_ref() == Some(&taint.key)
+        }
+        Some("Gt") => {
+            compare(toleration, value, |known, bound| known > bound) && key.as_ref() == Some(&taint.key)
+        }
         Some(_) => false,
     };
     effect && matches
@@ -28,9 +35,16 @@ fn compare(toleration: &Toleration, value: &str, holds: fn(i64, i64) -> bool) ->
 }
 
 /// The first taint of one of these effects that is not tolerated.
-pub(crate) fn untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration], effects: &[&str]) -> Option<&'a Taint> {
+pub(crate) fn untolerated<'a>(
+    taints: &'a [Taint],
+    tolerations: &[Toleration],
+    effects: &[&str],
+) -> Option<&'a Taint> {
     let relevant = |taint: &&Taint| effects.contains(&taint.effect.as_str());
-    taints.iter().filter(relevant).find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+    taints
+        .iter()
+        .filter(relevant)
+        .find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
 }
 
 /// The taints of a node.
@@ -48,7 +62,9 @@ pub(crate) fn is_selected(pod: &PodSpec, node: &Node) -> bool {
         .as_ref()
         .and_then(|affinity| affinity.node_affinity.as_ref())
         .and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    chosen && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| holds(term, labels, node)))
+    chosen
+        && required
+            .is_none_or(|required| required.node_selector_terms.iter().any(|term| holds(term, labels, node)))
 }
 
 /// A term without expressions and fields matches nothing.
@@ -114,23 +130,27 @@ mod tests {
 
     #[test]
     fn affinity_terms_are_alternatives_of_requirements() {
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": "n1", "labels": {"zone": "a", "cores": "8"}}})).unwrap();
+        let node: Node = serde_json::from_value(
+            json!({"metadata": {"name": "n1", "labels": {"zone": "a", "cores": "8"}}}),
+        )
+        .unwrap();
         let allows = |terms: serde_json::Value| {
             let pod: PodSpec = serde_json::from_value(json!({"containers": [], "affinity": {"nodeAffinity":
                 {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}}))
             .unwrap();
             is_selected(&pod, &node)
         };
-        let expression = |key: &str, operator: &str, values: &[&str]| {
-            json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-        };
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
         assert!(allows(json!([expression("zone", "In", &["b"]), expression("cores", "Gt", &["4"])])));
         assert!(!allows(json!([expression("zone", "NotIn", &["a"])])));
         assert!(!allows(json!([expression("cores", "Lt", &["8"])])));
-        assert!(allows(json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}])));
+        assert!(allows(
+            json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}])
+        ));
         assert!(!allows(json!([{}])), "an empty term matches nothing");
         assert!(!allows(json!([])));
-        let selector: PodSpec = serde_json::from_value(json!({"containers": [], "nodeSelector": {"zone": "b"}})).unwrap();
+        let selector: PodSpec =
+            serde_json::from_value(json!({"containers": [], "nodeSelector": {"zone": "b"}})).unwrap();
         assert!(!is_selected(&selector, &node));
     }
 }

@@ -30,7 +30,11 @@ fn fnv(start: u32, bytes: &[u8]) -> u32 {
 /// `prefix-hash`, with the prefix cut so that the name is not too long for the server.
 pub(crate) fn name(prefix: &str, hash: &str) -> String {
     let room = 253usize.saturating_sub(hash.len() + 1);
-    let cut = prefix.char_indices().map(|(at, letter)| at + letter.len_utf8()).take_while(|end| *end <= room).last();
+    let cut = prefix
+        .char_indices()
+        .map(|(at, letter)| at + letter.len_utf8())
+        .take_while(|end| *end <= room)
+        .last();
     format!("{}-{hash}", &prefix[..cut.unwrap_or(0)])
 }
 

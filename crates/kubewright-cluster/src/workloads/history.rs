@@ -173,7 +173,8 @@ mod tests {
     fn an_old_template_gets_a_new_number_and_no_second_revision() {
         let owner = meta("db");
         let (one, _) = current::<StatefulSet>(&owner, &image("a"), &[], STATEFUL_HASH, &mut 0);
-        let (two, _) = current::<StatefulSet>(&owner, &image("b"), std::slice::from_ref(&one), STATEFUL_HASH, &mut 0);
+        let (two, _) =
+            current::<StatefulSet>(&owner, &image("b"), std::slice::from_ref(&one), STATEFUL_HASH, &mut 0);
         assert_eq!(two.revision, Some(2));
         let known = [one.clone(), two.clone()];
         assert_eq!(current::<StatefulSet>(&owner, &image("b"), &known, STATEFUL_HASH, &mut 0), (two, None));
@@ -188,7 +189,13 @@ mod tests {
         let (mut other, _) = current::<StatefulSet>(&owner, &image("a"), &[], STATEFUL_HASH, &mut 0);
         other.data.0["spec"]["template"]["x"] = 1.into();
         let mut collisions = 0;
-        let (made, _) = current::<StatefulSet>(&owner, &image("a"), std::slice::from_ref(&other), STATEFUL_HASH, &mut collisions);
+        let (made, _) = current::<StatefulSet>(
+            &owner,
+            &image("a"),
+            std::slice::from_ref(&other),
+            STATEFUL_HASH,
+            &mut collisions,
+        );
         assert_eq!(collisions, 1);
         assert_ne!(made.metadata.name, other.metadata.name);
     }

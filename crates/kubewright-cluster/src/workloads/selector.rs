@@ -10,14 +10,19 @@ pub(crate) fn is_everything(selector: &LabelSelector) -> bool {
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether labels match. An operator that nobody knows matches nothing.
+/// Whether labels match.
 pub(crate) fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let label = |key: &str| labels.and_then(|labels| labels.get(key));
+    matches_by(selector, |key| labels.and_then(|labels| labels.get(key)).map(String::as_str))
+}
+
+/// The same with a function that looks labels up. An operator that nobody knows matches nothing.
+pub(crate) fn matches_by<'a>(selector: &LabelSelector, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| label(key) == Some(value));
     equal
         && selector.match_expressions.iter().flatten().all(|term| {
             let value = label(&term.key);
-            let listed = || value.is_some_and(|value| term.values.iter().flatten().any(|known| known == value));
+            let listed =
+                || value.is_some_and(|value| term.values.iter().flatten().any(|known| known == value));
             match term.operator.as_str() {
                 "In" => listed(),
                 "NotIn" => !listed(),
@@ -53,7 +58,8 @@ mod tests {
     #[test]
     fn expressions_and_labels_must_all_hold() {
         let app = labels(&[("app", "web"), ("tier", "front")]);
-        let by_label = LabelSelector { match_labels: Some(labels(&[("app", "web")])), match_expressions: None };
+        let by_label =
+            LabelSelector { match_labels: Some(labels(&[("app", "web")])), match_expressions: None };
         assert!(matches(&by_label, Some(&app)) && !matches(&by_label, None));
         assert!(matches(&term("tier", "In", &["back", "front"]), Some(&app)));
         assert!(matches(&term("absent", "NotIn", &["x"]), Some(&app)), "what is not there is in no list");

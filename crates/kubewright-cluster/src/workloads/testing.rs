@@ -40,7 +40,10 @@ pub(crate) fn template() -> PodTemplateSpec {
 }
 
 pub(crate) fn selector() -> LabelSelector {
-    LabelSelector { match_labels: Some([("app".to_owned(), "web".to_owned())].into()), match_expressions: None }
+    LabelSelector {
+        match_labels: Some([("app".to_owned(), "web".to_owned())].into()),
+        match_expressions: None,
+    }
 }
 
 /// A pending pod that carries the label of [`selector`].

@@ -4,6 +4,7 @@
 //! were missed only the latest is made up for.
 
 mod field;
+pub(crate) mod reconcile;
 mod schedule;
 
 use std::time::Duration;
@@ -76,11 +77,14 @@ fn lists(active: &[ObjectReference], job: &Job) -> bool {
 
 /// Deletes finished jobs beyond the limits, earliest start first.
 fn forget_history(spec: &CronJobSpec, jobs: &[Job], active: &mut Vec<ObjectReference>, plan: &mut Plan) {
-    for (kind, limit) in [("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit)] {
+    for (kind, limit) in
+        [("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit)]
+    {
         let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else { continue };
         let mut ended: Vec<&Job> =
             jobs.iter().filter(|job| is_finished(job).is_some_and(|finish| finish.type_ == kind)).collect();
-        let begun = |job: &&Job| job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
+        let begun =
+            |job: &&Job| job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|time| time.0);
         ended.sort_by_key(|job| (begun(job).is_none(), begun(job), job.metadata.name.clone()));
         let surplus = ended.len().saturating_sub(limit);
         for job in &ended[..surplus] {
@@ -161,7 +165,8 @@ fn start(
     let since = plan.status.last_schedule_time.as_ref().or(cron.metadata.creation_timestamp.as_ref());
     let since = since.map_or(now, |time| time.0);
     let window = spec.starting_deadline_seconds.map(SignedDuration::from_secs);
-    let earliest = window.and_then(|window| now.checked_sub(window).ok()).map_or(since, |start| start.max(since));
+    let earliest =
+        window.and_then(|window| now.checked_sub(window).ok()).map_or(since, |start| start.max(since));
     let next = |from: Timestamp| {
         let wait = schedule.next(from)?.duration_since(now);
         Some(Duration::try_from(wait).unwrap_or_default() + DELTA)
@@ -171,7 +176,8 @@ fn start(
         return;
     };
     if many {
-        let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        let message =
+            "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         say(Note::warning("TooManyMissedTimes", message));
     }
     plan.after = next(now);
@@ -181,7 +187,8 @@ fn start(
     }
     match spec.concurrency_policy.as_deref() {
         Some("Forbid") if !active.is_empty() => {
-            let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+            let message =
+                "Not starting job because prior execution is running and concurrency policy is Forbid";
             return say(Note::normal("JobAlreadyActive", message));
         }
         Some("Replace") => {
@@ -202,7 +209,11 @@ fn job(cron: &CronJob, spec: &CronJobSpec, due: Timestamp, schedule: &Schedule) 
     annotations.insert("batch.kubernetes.io/cronjob-scheduled-timestamp".into(), schedule.written(due));
     Job {
         metadata: ObjectMeta {
-            name: Some(format!("{}-{}", cron.metadata.name.as_deref().unwrap_or_default(), due.as_second() / 60)),
+            name: Some(format!(
+                "{}-{}",
+                cron.metadata.name.as_deref().unwrap_or_default(),
+                due.as_second() / 60
+            )),
             namespace: cron.metadata.namespace.clone(),
             labels: template.labels,
             annotations: Some(annotations),

@@ -61,7 +61,11 @@ fn a_job_starts_in_its_minute_and_carries_it_in_its_name() {
     carry_out(&mut cron, &mut jobs, 60);
     let job = &jobs[0];
     assert_eq!(job.metadata.name, Some(format!("tick-{}", time(60).as_second() / 60)));
-    assert_eq!(job.metadata.labels, Some([("team".to_owned(), "a".to_owned())].into()), "the template's, not the cron job's");
+    assert_eq!(
+        job.metadata.labels,
+        Some([("team".to_owned(), "a".to_owned())].into()),
+        "the template's, not the cron job's"
+    );
     let due = pods::annotation(&job.metadata, "batch.kubernetes.io/cronjob-scheduled-timestamp");
     assert_eq!(due, Some(&*time(60).to_string()));
     let status = cron.status.clone().unwrap();
@@ -111,7 +115,9 @@ fn history_is_kept_within_its_limits() {
         finish(jobs.last_mut().unwrap(), kind, minute * 60 + 1);
     }
     carry_out(&mut cron, &mut jobs, 6 * 60 + 30);
-    let ended = |kind: &str| jobs.iter().filter(|job| is_finished(job).is_some_and(|finish| finish.type_ == kind)).count();
+    let ended = |kind: &str| {
+        jobs.iter().filter(|job| is_finished(job).is_some_and(|finish| finish.type_ == kind)).count()
+    };
     assert_eq!((ended("Complete"), ended("Failed")), (3, 1));
 }
 

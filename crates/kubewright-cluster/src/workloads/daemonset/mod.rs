@@ -4,6 +4,7 @@
 //! to the node's name. Failed pods are deleted and made again, with a back-off per node.
 
 mod placement;
+pub(crate) mod reconcile;
 mod status;
 mod update;
 
@@ -162,7 +163,8 @@ impl Pass<'_> {
             let (should_run, may_stay) = placement::decide(&self.spec, node);
             let here = self.by_node.get(name).map(Vec::as_slice).unwrap_or_default();
             if !may_stay {
-                plan.delete.extend(here.iter().filter(|pod| !pods::is_terminating(pod)).map(|pod| (*pod).clone()));
+                plan.delete
+                    .extend(here.iter().filter(|pod| !pods::is_terminating(pod)).map(|pod| (*pod).clone()));
             } else if should_run {
                 self.manage_node(name, here, plan, failures);
             }
@@ -170,7 +172,8 @@ impl Pass<'_> {
         // What was on a node that is no more has nowhere to be.
         let is_known = |name: &str| self.nodes.iter().any(|node| node.metadata.name.as_deref() == Some(name));
         for (_, stranded) in self.by_node.iter().filter(|(name, _)| !is_known(name)) {
-            let unbound = stranded.iter().filter(|pod| pods::node(pod).is_none() && !pods::is_terminating(pod));
+            let unbound =
+                stranded.iter().filter(|pod| pods::node(pod).is_none() && !pods::is_terminating(pod));
             plan.delete.extend(unbound.map(|pod| (*pod).clone()));
         }
     }

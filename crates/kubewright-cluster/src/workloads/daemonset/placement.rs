@@ -3,7 +3,8 @@
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, DaemonSetSpec},
     core::v1::{
-        Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Toleration,
+        Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec,
+        Toleration,
     },
 };
 
@@ -33,7 +34,9 @@ pub(super) fn decide(spec: &DaemonSetSpec, node: &Node) -> (bool, bool) {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let body = body(spec);
     let pinned = spec.template.spec.as_ref().and_then(|body| body.node_name.as_deref());
-    if pinned.is_some_and(|pinned| !pinned.is_empty() && pinned != name) || !placement::is_selected(&body, node) {
+    if pinned.is_some_and(|pinned| !pinned.is_empty() && pinned != name)
+        || !placement::is_selected(&body, node)
+    {
         return (false, false);
     }
     let tolerations = body.tolerations.unwrap_or_default();
@@ -92,7 +95,10 @@ fn tolerate(tolerations: &mut Vec<Toleration>, key: &str, effect: &str) {
         effect: Some(effect.to_owned()),
         ..Toleration::default()
     };
-    match tolerations.iter_mut().find(|known| known.key == toleration.key && known.effect == toleration.effect) {
+    match tolerations
+        .iter_mut()
+        .find(|known| known.key == toleration.key && known.effect == toleration.effect)
+    {
         Some(known) => *known = toleration,
         None => tolerations.push(toleration),
     }
@@ -107,7 +113,8 @@ fn pin(body: &mut PodSpec, node: &str) {
     };
     let affinity: &mut Affinity = body.affinity.get_or_insert_default();
     let affinity: &mut NodeAffinity = affinity.node_affinity.get_or_insert_default();
-    let required: &mut NodeSelector = affinity.required_during_scheduling_ignored_during_execution.get_or_insert_default();
+    let required: &mut NodeSelector =
+        affinity.required_during_scheduling_ignored_during_execution.get_or_insert_default();
     // The selector of a daemon set has been checked against the labels already; the field is what binds.
     required.node_selector_terms =
         vec![NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![field]) }];

@@ -23,8 +23,10 @@ struct Cluster {
 }
 
 fn node(name: &str, taints: serde_json::Value) -> Node {
-    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"kind": "worker"}}, "spec": {"taints": taints}}))
-        .unwrap()
+    serde_json::from_value(
+        json!({"metadata": {"name": name, "labels": {"kind": "worker"}}, "spec": {"taints": taints}}),
+    )
+    .unwrap()
 }
 
 impl Cluster {
@@ -34,7 +36,15 @@ impl Cluster {
         let generation = ("deprecated.daemonset.template.generation".to_owned(), "1".to_owned());
         set.metadata.annotations = Some([generation].into());
         let nodes = (0..nodes).map(|number| node(&format!("n{number}"), json!([]))).collect();
-        Self { set, nodes, pods: Vec::new(), revisions: Vec::new(), failures: FailedBackoff::default(), now: 0, uid: 0 }
+        Self {
+            set,
+            nodes,
+            pods: Vec::new(),
+            revisions: Vec::new(),
+            failures: FailedBackoff::default(),
+            now: 0,
+            uid: 0,
+        }
     }
 
     fn limits(&mut self, surge: i32, lack: i32) {
@@ -82,7 +92,8 @@ impl Cluster {
 
     fn make_ready(&mut self) {
         let now = time(self.now);
-        self.pods = self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
+        self.pods =
+            self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
     }
 
     fn settle(&mut self) {
@@ -147,7 +158,8 @@ fn a_taint_that_only_keeps_others_out_leaves_running_pods_alone() {
 fn a_node_that_loses_its_label_loses_its_pod() {
     let mut cluster = Cluster::new(1);
     let spec = &mut cluster.set.spec;
-    spec.template.spec.as_mut().unwrap().node_selector = Some([("kind".to_owned(), "worker".to_owned())].into());
+    spec.template.spec.as_mut().unwrap().node_selector =
+        Some([("kind".to_owned(), "worker".to_owned())].into());
     cluster.settle();
     assert_eq!(cluster.pods.len(), 1);
     cluster.nodes[0].metadata.labels = None;
@@ -198,7 +210,12 @@ fn a_rolling_update_has_no_more_nodes_without_a_pod_than_allowed() {
         cluster.make_ready();
     }
     assert_eq!(cluster.status()["updatedNumberScheduled"], 5);
-    assert!(cluster.pods.iter().all(|pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("nginx:2")));
+    assert!(
+        cluster
+            .pods
+            .iter()
+            .all(|pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("nginx:2"))
+    );
 }
 
 #[test]

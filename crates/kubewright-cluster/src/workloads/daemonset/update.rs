@@ -68,7 +68,11 @@ pub(super) fn roll(pass: &Pass<'_>, plan: &mut Plan) {
         unavailable += usize::from(!well);
         match alive.as_slice() {
             [only] if !pass.is_updated(only) && alive.len() == here.len() => {
-                if well { up.push((name, *only)) } else { down.push((name, *only)) }
+                if well {
+                    up.push((name, *only))
+                } else {
+                    down.push((name, *only))
+                }
             }
             [_] | [] => {}
             _ => surging += 1,
@@ -78,7 +82,8 @@ pub(super) fn roll(pass: &Pass<'_>, plan: &mut Plan) {
         // An old pod that is down is not worth keeping until its successor is up.
         plan.delete.extend(down.iter().map(|(_, pod)| (*pod).clone()));
         let room = surge.saturating_sub(surging);
-        let made = up.iter().take(room).map(|(name, _)| placement::pod(pass.set, &pass.spec, &pass.hash, name));
+        let made =
+            up.iter().take(room).map(|(name, _)| placement::pod(pass.set, &pass.spec, &pass.hash, name));
         plan.create.extend(made);
         return;
     }

@@ -77,7 +77,8 @@ fn remember(meta: &mut ObjectMeta, revision: &str) {
     let known = annotation(meta, HISTORY).unwrap_or_default().to_owned();
     let mut entries: Vec<&str> = known.split(',').filter(|entry| !entry.is_empty()).collect();
     entries.push(revision);
-    while entries.len() > 1 && entries.iter().map(|entry| entry.len() + 1).sum::<usize>() - 1 > HISTORY_LENGTH {
+    while entries.len() > 1 && entries.iter().map(|entry| entry.len() + 1).sum::<usize>() - 1 > HISTORY_LENGTH
+    {
         entries.remove(0);
     }
     let history = entries.join(",");

@@ -28,7 +28,13 @@ pub(super) fn has_reason(status: &DeploymentStatus, kind: &str, reason: &str) ->
     get(status, kind).is_some_and(|condition| condition.reason.as_deref() == Some(reason))
 }
 
-pub(super) fn new(kind: &str, status: &str, reason: &str, message: String, now: Timestamp) -> DeploymentCondition {
+pub(super) fn new(
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+) -> DeploymentCondition {
     DeploymentCondition {
         type_: Some(kind.to_owned()),
         status: Some(status.to_owned()),
@@ -134,7 +140,7 @@ pub(super) fn found(deployment: &mut Deployment, name: &str, now: Timestamp) {
 }
 
 /// The deployment with the news that its set could not be created.
-pub(crate) fn creation_failed(deployment: &Deployment, message: &str, now: Timestamp) -> Deployment {
+pub(super) fn creation_failed(deployment: &Deployment, message: &str, now: Timestamp) -> Deployment {
     let mut told = deployment.clone();
     note(&mut told, "False", "ReplicaSetCreateError", message.to_owned(), now);
     told

@@ -8,6 +8,7 @@
 
 mod annotations;
 mod conditions;
+pub(crate) mod reconcile;
 mod recreate;
 mod rolling;
 mod rollout;
@@ -22,15 +23,13 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 
-pub(crate) use conditions::creation_failed;
-pub(crate) use rollout::same_template;
-
 use super::{
     claim::{self, Claim},
     pods, selector,
     step::{Note, Step},
 };
-use rollout::Rollout;
+use conditions::creation_failed;
+use rollout::{Rollout, same_template};
 
 /// What a pass does.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -48,7 +48,9 @@ impl Rollout {
     pub(super) fn new(deployment: &Deployment, mut sets: Vec<ReplicaSet>, now: Timestamp) -> Self {
         sets.sort_by(|a, b| age(a).cmp(&age(b)));
         let spec = deployment.spec.clone();
-        let place = sets.iter().position(|set| set_template(set).is_some_and(|own| same_template(own, &spec.template)));
+        let place = sets
+            .iter()
+            .position(|set| set_template(set).is_some_and(|own| same_template(own, &spec.template)));
         let known = sets.clone();
         let new = place.map(|place| sets.remove(place));
         Self {
@@ -212,7 +214,8 @@ impl Rollout {
 
     /// Deletes old sets beyond the history limit, lowest revision first, if nothing of them runs.
     pub(super) fn clean_up(&mut self) {
-        let Some(limit) = self.spec.revision_history_limit.and_then(|limit| usize::try_from(limit).ok()) else {
+        let Some(limit) = self.spec.revision_history_limit.and_then(|limit| usize::try_from(limit).ok())
+        else {
             return;
         };
         let mut alive: Vec<&ReplicaSet> =
@@ -275,7 +278,7 @@ fn set_template(set: &ReplicaSet) -> Option<&PodTemplateSpec> {
 }
 
 /// Whether two templates are the same but for the label that names their hash.
-pub(crate) fn same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
+pub(super) fn same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     let plain = |template: &PodTemplateSpec| {
         let mut template = template.clone();
         let meta = template.metadata.get_or_insert_default();

@@ -53,7 +53,11 @@ pub(super) fn progressed(rollout: &Rollout) -> DeploymentStatus {
     }
     let failures = |set: &ReplicaSet| {
         let conditions = set.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.into_iter().flatten().find(|condition| condition.type_.as_deref() == Some(REPLICA_FAILURE)).cloned()
+        conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition.type_.as_deref() == Some(REPLICA_FAILURE))
+            .cloned()
     };
     let failure = rollout.new.iter().chain(&rollout.old).find_map(failures);
     match failure {

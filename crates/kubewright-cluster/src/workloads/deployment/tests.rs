@@ -1,5 +1,7 @@
 use k8s_openapi::{
-    api::apps::v1::{DeploymentSpec, DeploymentStatus, DeploymentStrategy, ReplicaSetStatus, RollingUpdateDeployment},
+    api::apps::v1::{
+        DeploymentSpec, DeploymentStatus, DeploymentStrategy, ReplicaSetStatus, RollingUpdateDeployment,
+    },
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
@@ -143,11 +145,18 @@ fn the_writes_of_a_new_deployment_come_in_the_order_that_watchers_know() {
     let Step::Status(Object::Deployment(early)) = &first.steps[2] else { panic!() };
     let early_status = early.status.clone().unwrap();
     assert_eq!(early_status.observed_generation, None, "the first write tells of the set alone");
-    assert_eq!(conditions::get(&early_status, "Progressing").unwrap().reason.as_deref(), Some("NewReplicaSetCreated"));
+    assert_eq!(
+        conditions::get(&early_status, "Progressing").unwrap().reason.as_deref(),
+        Some("NewReplicaSetCreated")
+    );
     let set = &world.sets[0];
-    assert_eq!(world.said, [format!("Scaled up replica set {} from 0 to 2", set.metadata.name.as_ref().unwrap())]);
+    assert_eq!(
+        world.said,
+        [format!("Scaled up replica set {} from 0 to 2", set.metadata.name.as_ref().unwrap())]
+    );
     assert_eq!(annotation(&set.metadata, "deployment.kubernetes.io/max-replicas"), Some("3"));
-    let reasons = |world: &World| world.conditions().into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
+    let reasons =
+        |world: &World| world.conditions().into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
     assert_eq!(reasons(&world), ["NewReplicaSetCreated", "MinimumReplicasUnavailable"]);
     world.pods_are(|_| 0);
     world.step();
@@ -186,7 +195,12 @@ fn a_rolling_update_keeps_its_limits_at_every_moment() {
             let ready: i32 = world
                 .sets
                 .iter()
-                .map(|set| set.status.as_ref().map_or(0, |s| s.available_replicas.unwrap_or(0)).min(rollout::replicas(set)))
+                .map(|set| {
+                    set.status
+                        .as_ref()
+                        .map_or(0, |s| s.available_replicas.unwrap_or(0))
+                        .min(rollout::replicas(set))
+                })
                 .sum();
             assert!(ready >= replicas - lack, "{ready} of {replicas}-{lack}");
             if !moved {
@@ -292,7 +306,8 @@ fn scaling_during_a_rollout_is_shared_by_size() {
         let new = world.set("nginx:2").metadata.name.clone();
         world.pods_are(|set| if set.metadata.name == new { 0 } else { i32::MAX });
     }
-    let sizes = |world: &World| (rollout::replicas(world.set("nginx:1")), rollout::replicas(world.set("nginx:2")));
+    let sizes =
+        |world: &World| (rollout::replicas(world.set("nginx:1")), rollout::replicas(world.set("nginx:2")));
     assert_eq!(sizes(&world), (8, 5));
     world.spec().replicas = Some(15);
     world.step();

@@ -19,7 +19,8 @@ pub(super) fn remaining(sync: &Sync, now: Timestamp) -> Option<Duration> {
     let succeeded = sync.pods.iter().filter(|pod| pods::phase(pod) == "Succeeded");
     let last_success = succeeded.filter_map(finished_at).max();
     let failures: Vec<Timestamp> = sync.pods.iter().filter(ended).filter_map(finished_at).collect();
-    let since: Vec<&Timestamp> = failures.iter().filter(|failed| last_success.is_none_or(|won| **failed > won)).collect();
+    let since: Vec<&Timestamp> =
+        failures.iter().filter(|failed| last_success.is_none_or(|won| **failed > won)).collect();
     wait(since.len(), since.into_iter().max().copied(), now)
 }
 
@@ -33,7 +34,8 @@ pub(super) fn wait(failures: usize, last: Option<Timestamp>, now: Timestamp) -> 
 
 /// When a pod ended: by its containers, by its readiness, by its deletion, and, failing all that, when it began.
 pub(super) fn finished_at(pod: &Pod) -> Option<Timestamp> {
-    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+    let statuses =
+        pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
     let ends: Option<Vec<Timestamp>> = statuses
         .iter()
         .map(|status| status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref().map(|time| time.0))

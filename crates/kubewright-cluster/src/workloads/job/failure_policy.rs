@@ -52,7 +52,8 @@ pub(super) fn judge(policy: Option<&PodFailurePolicy>, pod: &Pod) -> Verdict {
 fn matches(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let meta = &pod.metadata;
-    let (space, name) = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    let (space, name) =
+        (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
     if let Some(wanted) = &rule.on_exit_codes {
         let containers = status.container_statuses.iter().flatten();
         let mut all = containers.chain(status.init_container_statuses.iter().flatten());
@@ -66,7 +67,8 @@ fn matches(rule: &PodFailurePolicyRule, pod: &Pod) -> Option<String> {
     let patterns = rule.on_pod_conditions.as_deref().unwrap_or_default();
     let fits = |condition: &&PodCondition| {
         patterns.iter().any(|pattern| {
-            pattern.type_ == condition.type_ && pattern.status.as_deref().unwrap_or("True") == condition.status
+            pattern.type_ == condition.type_
+                && pattern.status.as_deref().unwrap_or("True") == condition.status
         })
     };
     let found = status.conditions.iter().flatten().find(fits)?;

@@ -85,9 +85,10 @@ mod tests {
 
     #[test]
     fn a_success_policy_is_met_by_indexes_or_by_number() {
-        let policy: SuccessPolicy =
-            serde_json::from_value(json!({"rules": [{"succeededIndexes": "0,2-3", "succeededCount": 2}, {"succeededCount": 4}]}))
-                .unwrap();
+        let policy: SuccessPolicy = serde_json::from_value(
+            json!({"rules": [{"succeededIndexes": "0,2-3", "succeededCount": 2}, {"succeededCount": 4}]}),
+        )
+        .unwrap();
         let meets = |text| Indexes::parse(text, 10).meets(Some(&policy), 10);
         assert_eq!(meets("0,1"), None);
         assert_eq!(meets("0,3").as_deref(), Some("Matched rules at index 0"));

@@ -14,6 +14,7 @@ mod failure_policy;
 mod indexes;
 mod per_index;
 mod pods_of;
+pub(crate) mod reconcile;
 mod tracking;
 pub(crate) mod ttl;
 
@@ -149,7 +150,9 @@ impl Sync {
     /// Pods that have ended and are in no list yet.
     fn newly(&self, listed: Option<&Vec<String>>, ended: impl Fn(&Pod) -> bool) -> Vec<&Pod> {
         let known: BTreeSet<&String> = listed.into_iter().flatten().collect();
-        let uncounted = |pod: &&Pod| has_finalizer(pod) && !pod.metadata.uid.as_ref().is_some_and(|uid| known.contains(uid));
+        let uncounted = |pod: &&Pod| {
+            has_finalizer(pod) && !pod.metadata.uid.as_ref().is_some_and(|uid| known.contains(uid))
+        };
         let valid = |pod: &&Pod| !self.is_indexed() || self.index(pod).is_some();
         self.pods.iter().filter(uncounted).filter(valid).filter(|pod| ended(pod)).collect()
     }
@@ -158,7 +161,8 @@ impl Sync {
     fn judge(&mut self) {
         let uncounted = self.status.uncounted_terminated_pods.clone().unwrap_or_default();
         let listed = |list: &Option<Vec<String>>| pods::count(list.iter().flatten());
-        let won = pods::count(self.newly(uncounted.succeeded.as_ref(), |pod| pods::phase(pod) == "Succeeded"));
+        let won =
+            pods::count(self.newly(uncounted.succeeded.as_ref(), |pod| pods::phase(pod) == "Succeeded"));
         let lost = self.newly(uncounted.failed.as_ref(), |pod| self.is_failed(pod));
         let policy = self.spec.pod_failure_policy.as_ref();
         let lost = pods::count(lost.into_iter().filter(|pod| failure_policy::judge(policy, pod).counts()));
@@ -200,7 +204,8 @@ impl Sync {
 
     fn judge_indexes(&mut self) {
         let completions = self.completions();
-        let mut done = Indexes::parse(self.status.completed_indexes.as_deref().unwrap_or_default(), completions);
+        let mut done =
+            Indexes::parse(self.status.completed_indexes.as_deref().unwrap_or_default(), completions);
         let won = self.pods.iter().filter(|pod| pods::phase(pod) == "Succeeded" && has_finalizer(pod));
         done.extend(won.filter_map(|pod| self.index(pod)));
         self.succeeded = done.total();
@@ -209,7 +214,8 @@ impl Sync {
             per_index::judge(self);
         }
         if self.finish.is_none()
-            && let Some(message) = self.succeeded_indexes.meets(self.spec.success_policy.as_ref(), completions)
+            && let Some(message) =
+                self.succeeded_indexes.meets(self.spec.success_policy.as_ref(), completions)
         {
             self.finish = Some(conditions::new("SuccessCriteriaMet", "SuccessPolicy", &message, self.now));
         }
@@ -282,11 +288,18 @@ impl Sync {
         let mut notes = Vec::new();
         if self.managed {
             let complete = self.active == 0
-                && self.spec.completions.map_or(self.succeeded > 0, |completions| self.succeeded >= completions);
+                && self
+                    .spec
+                    .completions
+                    .map_or(self.succeeded > 0, |completions| self.succeeded >= completions);
             if complete {
                 self.finish = Some(conditions::reached(self.now));
             } else {
-                notes.extend(conditions::note_suspension(&mut self.status, self.spec.suspend == Some(true), self.now));
+                notes.extend(conditions::note_suspension(
+                    &mut self.status,
+                    self.spec.suspend == Some(true),
+                    self.now,
+                ));
             }
         }
         tracking::steps(self, notes)

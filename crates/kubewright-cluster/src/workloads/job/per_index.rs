@@ -8,7 +8,11 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{
-    super::pods, Sync, backoff, conditions, failure_policy::{self, Verdict}, has_finalizer, indexes::Indexes,
+    super::pods,
+    Sync, backoff, conditions,
+    failure_policy::{self, Verdict},
+    has_finalizer,
+    indexes::Indexes,
 };
 
 /// How often the index of a pod had failed before it.
@@ -46,7 +50,9 @@ pub(super) fn judge(sync: &mut Sync) {
             counted + ignored > a + b
         });
         let replaced = sync.pods.iter().any(|other| {
-            pods::is_active(other) && sync.index(other) == Some(index) && number(other, COUNT) + number(other, IGNORED) >= counted + ignored
+            pods::is_active(other)
+                && sync.index(other) == Some(index)
+                && number(other, COUNT) + number(other, IGNORED) >= counted + ignored
         });
         if newer && !replaced && !sync.succeeded_indexes.contains(index) {
             held.insert(index, pod.clone());

@@ -82,7 +82,8 @@ fn index_variable() -> EnvVar {
 pub(super) fn pending_indexes(sync: &Sync, active: &[Pod], most: usize) -> Vec<i32> {
     let taken: BTreeSet<i32> = active.iter().filter_map(|pod| sync.index(pod)).collect();
     let failed = |index: &i32| sync.failed_indexes.as_ref().is_some_and(|failed| failed.contains(*index));
-    let open = (0..sync.completions()).filter(|index| !taken.contains(index) && !sync.succeeded_indexes.contains(*index));
+    let open = (0..sync.completions())
+        .filter(|index| !taken.contains(index) && !sync.succeeded_indexes.contains(*index));
     open.filter(|index| !failed(index)).take(most).collect()
 }
 

@@ -63,7 +63,8 @@ impl Cluster {
                     self.job.status.clone_from(&job.status);
                 }
                 Step::Patch(Object::Pod(pod), _) => {
-                    let place = self.pods.iter().position(|known| known.metadata.uid == pod.metadata.uid).unwrap();
+                    let place =
+                        self.pods.iter().position(|known| known.metadata.uid == pod.metadata.uid).unwrap();
                     self.pods[place].metadata.finalizers = None;
                     if pods::is_terminating(&self.pods[place]) {
                         self.pods.remove(place);
@@ -117,7 +118,10 @@ fn a_job_is_complete_in_two_writes() {
     cluster.written.clear();
     cluster.step();
     let [first, second] = cluster.written.as_slice() else { panic!("{:?}", cluster.written) };
-    assert_eq!(first.uncounted_terminated_pods.as_ref().unwrap().succeeded.as_deref(), Some(&["uid-1".to_owned()][..]));
+    assert_eq!(
+        first.uncounted_terminated_pods.as_ref().unwrap().succeeded.as_deref(),
+        Some(&["uid-1".to_owned()][..])
+    );
     assert_eq!((first.succeeded, first.conditions.as_ref().unwrap().len()), (None, 1));
     assert_eq!((second.succeeded, second.active), (Some(1), None));
     assert!(second.completion_time.is_some());
@@ -188,7 +192,10 @@ fn a_failed_pod_is_replaced_after_a_while_until_the_limit_is_reached() {
     cluster.end(place, "Failed");
     cluster.settle();
     assert_eq!(cluster.conditions(), ["FailureTarget", "Failed"]);
-    assert_eq!((cluster.status().failed, cluster.said.last().map(String::as_str)), (Some(3), Some("BackoffLimitExceeded")));
+    assert_eq!(
+        (cluster.status().failed, cluster.said.last().map(String::as_str)),
+        (Some(3), Some("BackoffLimitExceeded"))
+    );
 }
 
 #[test]
@@ -221,8 +228,10 @@ fn a_rule_can_fail_the_job_or_forgive_the_pod() {
     let place = cluster.active()[0];
     let mut failed = in_phase(cluster.pods[place].clone(), "Failed");
     failed.status.as_mut().unwrap().container_statuses = Some(
-        serde_json::from_value(json!([{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
-                                       "state": {"terminated": {"exitCode": 42}}}]))
+        serde_json::from_value(
+            json!([{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+                                       "state": {"terminated": {"exitCode": 42}}}]),
+        )
         .unwrap(),
     );
     cluster.pods[place] = failed;
@@ -264,7 +273,10 @@ fn an_indexed_job_has_one_pod_per_index() {
     let pod = &cluster.pods[1];
     assert_eq!(pod.metadata.generate_name.as_deref(), Some("work-1-"));
     assert_eq!(pod.spec.as_ref().unwrap().hostname.as_deref(), Some("work-1"));
-    assert_eq!(pod.spec.as_ref().unwrap().containers[0].env.as_ref().unwrap()[0].name, "JOB_COMPLETION_INDEX");
+    assert_eq!(
+        pod.spec.as_ref().unwrap().containers[0].env.as_ref().unwrap()[0].name,
+        "JOB_COMPLETION_INDEX"
+    );
     cluster.end(1, "Succeeded");
     cluster.settle();
     assert_eq!(cluster.status().completed_indexes.as_deref(), Some("1"));

@@ -25,8 +25,12 @@ pub(super) fn steps(mut sync: Sync, mut notes: Vec<Note>) -> Vec<Step> {
     sync.status.active = nonzero(sync.active);
     sync.status.ready = Some(sync.ready);
     sync.status.terminating = Some(sync.terminating);
-    let mut tracked: BTreeSet<String> =
-        sync.pods.iter().filter(|pod| has_finalizer(pod)).filter_map(|pod| pod.metadata.uid.clone()).collect();
+    let mut tracked: BTreeSet<String> = sync
+        .pods
+        .iter()
+        .filter(|pod| has_finalizer(pod))
+        .filter_map(|pod| pod.metadata.uid.clone())
+        .collect();
     let mut lists = sync.status.uncounted_terminated_pods.take().unwrap_or_default();
     count(&mut sync.status, &mut lists, &tracked);
     let (ended, full) = list_ended(&sync, &mut lists);
@@ -79,7 +83,8 @@ fn write(steps: &mut Vec<Step>, sync: &Sync, status: &JobStatus) {
 fn count(status: &mut JobStatus, lists: &mut UncountedTerminatedPods, tracked: &BTreeSet<String>) {
     let take = |list: &mut Option<Vec<String>>| {
         let before = list.as_ref().map_or(0, Vec::len);
-        let left: Vec<String> = list.take().into_iter().flatten().filter(|uid| tracked.contains(uid)).collect();
+        let left: Vec<String> =
+            list.take().into_iter().flatten().filter(|uid| tracked.contains(uid)).collect();
         let gone = before - left.len();
         *list = Some(left);
         i32::try_from(gone).unwrap_or(i32::MAX)
@@ -95,10 +100,7 @@ fn tidy(lists: &UncountedTerminatedPods) -> UncountedTerminatedPods {
 }
 
 /// Puts pods that have ended into the lists. The pods whose finalizers can come off, and whether the lists are full.
-fn list_ended<'a>(
-    sync: &'a Sync,
-    lists: &mut UncountedTerminatedPods,
-) -> (Vec<&'a Pod>, bool) {
+fn list_ended<'a>(sync: &'a Sync, lists: &mut UncountedTerminatedPods) -> (Vec<&'a Pod>, bool) {
     let mut order: Vec<_> = sync.pods.iter().filter(|pod| has_finalizer(pod)).collect();
     if sync.is_indexed() {
         order.sort_by_key(|pod| pods_of::index(pod));

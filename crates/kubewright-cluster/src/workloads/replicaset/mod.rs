@@ -5,19 +5,20 @@
 //! created shows up when the cache tells of it.
 
 mod rank;
+pub(crate) mod reconcile;
 mod status;
 
 use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 
 pub(crate) use rank::deletion_order;
-pub(crate) use status::{Failure, status};
 
 use super::{
     claim::{self, Claim},
     pods,
     step::Step,
 };
+use status::{Failure, status};
 
 /// At most so many pods are created or deleted in one pass.
 pub(crate) const BURST: usize = 500;

@@ -54,7 +54,9 @@ pub(crate) fn status(
         replicas: count(&active),
         fully_labeled_replicas: nonzero(count(active.iter().filter(labelled))),
         ready_replicas: nonzero(count(&ready)),
-        available_replicas: nonzero(count(ready.iter().filter(|pod| pods::is_available(pod, min_ready, now)))),
+        available_replicas: nonzero(count(
+            ready.iter().filter(|pod| pods::is_available(pod, min_ready, now)),
+        )),
         terminating_replicas: Some(count(owned.iter().filter(|pod| pods::is_ending(pod)))),
         observed_generation: set.metadata.generation,
         conditions: (!conditions.is_empty()).then_some(conditions),
@@ -95,7 +97,11 @@ mod tests {
         set.status = Some(status(&set, &[], Some(&failure), time(0)));
         let later = status(&set, &[], Some(&failure), time(5));
         let condition = &later.conditions.as_ref().unwrap()[0];
-        assert_eq!(condition.last_transition_time, Some(pods::stamp(time(0))), "the first failure's time stays");
+        assert_eq!(
+            condition.last_transition_time,
+            Some(pods::stamp(time(0))),
+            "the first failure's time stays"
+        );
         assert_eq!(status(&set, &[], None, time(6)).conditions, None);
     }
 

@@ -66,9 +66,12 @@ pub(super) fn are_anothers(pass: &Pass<'_>, pod: &Pod) -> bool {
     }
     let named = identity::claims(pass.set, &pass.spec, pod);
     named.iter().filter_map(|claim| pass.claims.get(claim.metadata.name.as_deref()?)).any(|claim| {
-        claim.metadata.owner_references.iter().flatten().any(|owner| {
-            refers::<Pod>(owner, &pod.metadata) && Some(&owner.uid) != pod.metadata.uid.as_ref()
-        })
+        claim
+            .metadata
+            .owner_references
+            .iter()
+            .flatten()
+            .any(|owner| refers::<Pod>(owner, &pod.metadata) && Some(&owner.uid) != pod.metadata.uid.as_ref())
     })
 }
 

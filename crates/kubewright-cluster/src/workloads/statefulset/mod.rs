@@ -6,6 +6,7 @@
 
 mod claims;
 mod identity;
+pub(crate) mod reconcile;
 mod status;
 mod update;
 
@@ -91,7 +92,11 @@ pub(crate) fn plan(set: &StatefulSet, world: World<'_>, now: Timestamp) -> Plan 
         spec,
         current,
         update,
-        claims: world.claims.iter().map(|claim| (claim.metadata.name.as_deref().unwrap_or_default(), claim)).collect(),
+        claims: world
+            .claims
+            .iter()
+            .map(|claim| (claim.metadata.name.as_deref().unwrap_or_default(), claim))
+            .collect(),
         now,
         plan: Plan { steps: step.into_iter().collect(), ..Plan::default() },
     };
@@ -100,7 +105,10 @@ pub(crate) fn plan(set: &StatefulSet, world: World<'_>, now: Timestamp) -> Plan 
         pass.manage(&replicas, &condemned);
     }
     pass.plan.steps.extend(status::step(&pass, world.pods, collisions, &before));
-    pass.plan.after = [pass.plan.after, pods::next_available(world.pods, pass.min_ready(), now)].into_iter().flatten().min();
+    pass.plan.after = [pass.plan.after, pods::next_available(world.pods, pass.min_ready(), now)]
+        .into_iter()
+        .flatten()
+        .min();
     let live = |revision: &ControllerRevision| {
         let name = revision.metadata.name.as_deref();
         name == pass.current.metadata.name.as_deref()
@@ -130,7 +138,9 @@ impl Pass<'_> {
                 known.insert(ordinal, pod);
             }
         }
-        let replicas = range.clone().map(|ordinal| known.get(&ordinal).map_or_else(|| self.make(ordinal), |pod| (*pod).clone()));
+        let replicas = range
+            .clone()
+            .map(|ordinal| known.get(&ordinal).map_or_else(|| self.make(ordinal), |pod| (*pod).clone()));
         let condemned = known.iter().rev().filter(|(ordinal, _)| !range.contains(ordinal));
         (replicas.collect(), condemned.map(|(_, pod)| (*pod).clone()).collect())
     }
@@ -251,7 +261,8 @@ impl Pass<'_> {
                     let claim = claims::owned_from_birth(self, claim);
                     self.plan.steps.push(Step::Create(claim.into()));
                     let pod = pod.metadata.name.as_deref().unwrap_or_default();
-                    let message = format!("Create Claim {name} Pod {pod} in StatefulSet {} success", self.name());
+                    let message =
+                        format!("Create Claim {name} Pod {pod} in StatefulSet {} success", self.name());
                     self.plan.steps.push(Step::Say(Note::normal("SuccessfulCreate", message)));
                 }
             }

@@ -11,7 +11,12 @@ use super::{
 };
 
 /// The write of the status, if it says anything new.
-pub(super) fn step(pass: &Pass<'_>, all: &[Pod], collisions: i32, before: &StatefulSetStatus) -> Option<Step> {
+pub(super) fn step(
+    pass: &Pass<'_>,
+    all: &[Pod],
+    collisions: i32,
+    before: &StatefulSetStatus,
+) -> Option<Step> {
     let status = status(pass, all, collisions, before);
     (status != *before).then(|| {
         let mut set = pass.set.clone();
@@ -23,9 +28,10 @@ pub(super) fn step(pass: &Pass<'_>, all: &[Pod], collisions: i32, before: &State
 fn status(pass: &Pass<'_>, all: &[Pod], collisions: i32, before: &StatefulSetStatus) -> StatefulSetStatus {
     let created: Vec<&Pod> = all.iter().filter(|pod| !pods::phase(pod).is_empty()).collect();
     let ready = count(created.iter().filter(|pod| pods::phase(pod) == "Running" && pods::is_ready(pod)));
-    let available = count(created.iter().filter(|pod| {
-        pods::phase(pod) == "Running" && pods::is_available(pod, pass.min_ready(), pass.now)
-    }));
+    let available =
+        count(created.iter().filter(|pod| {
+            pods::phase(pod) == "Running" && pods::is_available(pod, pass.min_ready(), pass.now)
+        }));
     let leaving: Vec<&str> = pass.plan.steps.iter().filter_map(deleted_pod).collect();
     let of = |revision: &Option<String>| {
         let stays = |pod: &&&Pod| {

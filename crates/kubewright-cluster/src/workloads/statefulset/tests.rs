@@ -34,7 +34,10 @@ impl Cluster {
             revision_history_limit: Some(10),
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some("RollingUpdate".into()),
-                rolling_update: Some(RollingUpdateStatefulSetStrategy { partition: Some(0), max_unavailable: None }),
+                rolling_update: Some(RollingUpdateStatefulSetStrategy {
+                    partition: Some(0),
+                    max_unavailable: None,
+                }),
             }),
             ..StatefulSetSpec::default()
         };
@@ -57,10 +60,11 @@ impl Cluster {
             metadata: ObjectMeta { name: Some("data".into()), ..ObjectMeta::default() },
             ..PersistentVolumeClaim::default()
         }]);
-        spec.persistent_volume_claim_retention_policy = Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
-            when_deleted: Some(deleted.into()),
-            when_scaled: Some(scaled.into()),
-        });
+        spec.persistent_volume_claim_retention_policy =
+            Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
+                when_deleted: Some(deleted.into()),
+                when_scaled: Some(scaled.into()),
+            });
         self
     }
 
@@ -76,7 +80,9 @@ impl Cluster {
                     self.pods.push(in_phase(*pod, "Pending"));
                 }
                 // Without a node a pod is gone at once.
-                Step::Delete(Object::Pod(pod)) => self.pods.retain(|known| known.metadata.name != pod.metadata.name),
+                Step::Delete(Object::Pod(pod)) => {
+                    self.pods.retain(|known| known.metadata.name != pod.metadata.name)
+                }
                 Step::Create(Object::Claim(claim)) => self.claims.push(*claim),
                 Step::Update(Object::Claim(claim)) => {
                     self.claims.retain(|known| known.metadata.name != claim.metadata.name);
@@ -100,7 +106,8 @@ impl Cluster {
 
     fn make_ready(&mut self) {
         let now = time(self.now);
-        self.pods = self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
+        self.pods =
+            self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
     }
 
     fn settle(&mut self) {
@@ -300,7 +307,8 @@ fn claims_are_made_before_the_pod_and_stay_by_default() {
 #[test]
 fn the_retention_policy_decides_who_owns_a_claim() {
     let owner = |cluster: &Cluster| {
-        let claim = cluster.claims.iter().find(|claim| claim.metadata.name.as_deref() == Some("data-db-1")).unwrap();
+        let claim =
+            cluster.claims.iter().find(|claim| claim.metadata.name.as_deref() == Some("data-db-1")).unwrap();
         pods::controller_of(&claim.metadata).map(|owner| owner.kind.clone())
     };
     for (deleted, scaled, wanted, condemned) in [
