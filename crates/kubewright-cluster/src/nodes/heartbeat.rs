@@ -80,12 +80,11 @@ async fn beat(
     };
     renew(client, &node, cx).await?;
     if beats.is_multiple_of(STATUS_EVERY) {
-        let mut told = (*node).clone();
-        told.status =
-            Some(alive(told.status.unwrap_or_default(), &own.status.unwrap_or_default(), cx.clock().now()));
-        if told.status != node.status {
-            client.of::<Node>().status().update(&told).await?;
-        }
+        let known = node.status.clone().unwrap_or_default();
+        let status = alive(known, &own.status.unwrap_or_default(), cx.clock().now());
+        // A patch, because somebody else may be writing taints at the same time, and heartbeats do not wait.
+        let patch = Patch::Merge(json!({"status": status}));
+        client.of::<Node>().status().patch(&key, &patch).await?;
     }
     Ok(())
 }

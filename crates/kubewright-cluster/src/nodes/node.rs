@@ -182,7 +182,7 @@ pub(super) fn alive(mut status: NodeStatus, own: &NodeStatus, now: Timestamp) ->
     status.capacity = status.capacity.or_else(|| own.capacity.clone());
     status.addresses = status.addresses.or_else(|| own.addresses.clone());
     status.daemon_endpoints = status.daemon_endpoints.or_else(|| own.daemon_endpoints.clone());
-    status.node_info = own.node_info.clone();
+    status.node_info.clone_from(&own.node_info);
     let known = status.conditions.take().unwrap_or_default();
     let mut fresh = conditions(now);
     for condition in &mut fresh {

@@ -150,7 +150,7 @@ impl<'a> Exec<'a> {
         let mut deleted = 0;
         for pod in pods {
             match self.client.delete(pod).await {
-                Ok(_) => {
+                Ok(()) => {
                     deleted += 1;
                     let name = pod.metadata.name.as_deref().unwrap_or_default();
                     self.say(&Note::normal("SuccessfulDelete", format!("Deleted pod: {name}")));

@@ -50,8 +50,12 @@ impl Cluster {
     /// A cluster that starts on 1 August 2026 at noon.
     pub(crate) async fn start(count: u32) -> Self {
         let start = "2026-08-01T12:00:00Z".parse().unwrap();
-        let server =
-            ApiServer::builder().clock(VirtualClock::starting_at(start)).seed(1).in_process().unwrap();
+        let server = ApiServer::builder().clock(VirtualClock::starting_at(start)).seed(1).in_process();
+        Self::on(server.unwrap(), start, count).await
+    }
+
+    /// Controllers, and nodes if wanted, on a server.
+    pub(crate) async fn on(server: ApiServer, start: jiff::Timestamp, count: u32) -> Self {
         let said = Said::default();
         let recorder = {
             let said = said.clone();
@@ -184,7 +188,7 @@ impl Kind for Node {
 }
 
 /// A pod template with a label and annotations of the simulation.
-pub(crate) fn template(app: &str, image: &str, script: Value) -> Value {
+pub(crate) fn template(app: &str, image: &str, script: &Value) -> Value {
     json!({"metadata": {"labels": {"app": app}, "annotations": script},
            "spec": {"containers": [{"name": "c", "image": image}]}})
 }

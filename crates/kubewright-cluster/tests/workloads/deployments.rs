@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, is_ready, template};
 
-fn deployment(replicas: i32, image: &str, script: Value) -> Value {
+fn deployment(replicas: i32, image: &str, script: &Value) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas,
            "selector": {"matchLabels": {"app": "web"}}, "template": template("web", image, script)}})
 }
@@ -25,7 +25,7 @@ fn is_rolled_out(deployment: &Deployment, replicas: i32) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_deployment_becomes_available_on_nodes_and_rolls_to_a_new_image() {
     let cluster = Cluster::start(3).await;
-    cluster.create::<Deployment>(deployment(4, "nginx:1", json!({}))).await;
+    cluster.create::<Deployment>(deployment(4, "nginx:1", &json!({}))).await;
     cluster.eventually::<Deployment>("web", |d| is_rolled_out(d, 4)).await;
     let pods = cluster.list::<Pod>("app=web").await;
     let mut nodes: Vec<String> = pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
@@ -38,7 +38,7 @@ async fn a_deployment_becomes_available_on_nodes_and_rolls_to_a_new_image() {
     addresses.dedup();
     assert_eq!(addresses.len(), 4, "each has an address");
     cluster
-        .patch::<Deployment>("web", json!({"spec": {"template": template("web", "nginx:2", json!({}))}}))
+        .patch::<Deployment>("web", json!({"spec": {"template": template("web", "nginx:2", &json!({}))}}))
         .await;
     cluster.eventually::<Deployment>("web", |d| is_rolled_out(d, 4)).await;
     let pods = cluster.pods("app=web", |pods| pods.len() == 4).await;
@@ -56,9 +56,9 @@ async fn a_deployment_becomes_available_on_nodes_and_rolls_to_a_new_image() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_image_stops_a_rollout_and_going_back_mends_it() {
     let cluster = Cluster::start(2).await;
-    cluster.create::<Deployment>(deployment(3, "nginx:1", json!({}))).await;
+    cluster.create::<Deployment>(deployment(3, "nginx:1", &json!({}))).await;
     cluster.eventually::<Deployment>("web", |d| is_rolled_out(d, 3)).await;
-    let broken = template("web", "nginx:broken", json!({"sim.kubewright.dev/image-pull-error": "true"}));
+    let broken = template("web", "nginx:broken", &json!({"sim.kubewright.dev/image-pull-error": "true"}));
     cluster
         .patch::<Deployment>("web", json!({"spec": {"template": broken, "progressDeadlineSeconds": 60}}))
         .await;
@@ -82,7 +82,7 @@ async fn a_broken_image_stops_a_rollout_and_going_back_mends_it() {
 async fn a_deleted_pod_is_replaced_within_its_grace_period_and_a_stranger_adopted() {
     let cluster = Cluster::start(1).await;
     let script = json!({"sim.kubewright.dev/stop-duration": "10s"});
-    cluster.create::<Deployment>(deployment(1, "nginx:1", script)).await;
+    cluster.create::<Deployment>(deployment(1, "nginx:1", &script)).await;
     let before = cluster.pods("app=web", |pods| pods.len() == 1 && is_ready(&pods[0])).await.remove(0);
     cluster.delete::<Pod>(&before.name_any()).await;
     let both = cluster
@@ -107,7 +107,7 @@ async fn a_deleted_pod_is_replaced_within_its_grace_period_and_a_stranger_adopte
 #[tokio::test(start_paused = true)]
 async fn without_nodes_pods_wait_and_follow_what_others_write() {
     let cluster = Cluster::start(0).await;
-    cluster.create::<Deployment>(deployment(1, "nginx:1", json!({}))).await;
+    cluster.create::<Deployment>(deployment(1, "nginx:1", &json!({}))).await;
     let pod = cluster.pods("app=web", |pods| pods.len() == 1).await.remove(0);
     let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True",
                        "lastTransitionTime": "2026-08-01T00:00:00Z"}]});

@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 
-fn spec(script: Value, extra: Value) -> Value {
+fn spec(script: &Value, extra: &Value) -> Value {
     let mut spec = json!({"template": {"metadata": {"annotations": script},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}});
-    for (key, value) in extra.as_object().unwrap() {
+    for (key, value) in extra.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
     spec
 }
 
-fn job(script: Value, extra: Value) -> Value {
+fn job(script: &Value, extra: &Value) -> Value {
     json!({"metadata": {"name": "work"}, "spec": spec(script, extra)})
 }
 
@@ -34,7 +34,7 @@ fn condition(job: &Job, kind: &str) -> bool {
 async fn a_job_runs_its_pods_to_completion_and_goes_after_a_while() {
     let cluster = Cluster::start(2).await;
     let extra = json!({"completions": 5, "parallelism": 2, "ttlSecondsAfterFinished": 60});
-    cluster.create::<Job>(job(json!({}), extra)).await;
+    cluster.create::<Job>(job(&json!({}), &extra)).await;
     let done = cluster.eventually::<Job>("work", |job| condition(job, "Complete")).await;
     let status = done.status.unwrap();
     assert_eq!((status.succeeded, status.active, status.failed), (Some(5), None, None));
@@ -52,7 +52,7 @@ async fn a_job_that_keeps_failing_gives_up_after_its_limit() {
     let cluster = Cluster::start(1).await;
     let begun = tokio::time::Instant::now();
     cluster
-        .create::<Job>(job(json!({"sim.kubewright.dev/exit-code": "7"}), json!({"backoffLimit": 2})))
+        .create::<Job>(job(&json!({"sim.kubewright.dev/exit-code": "7"}), &json!({"backoffLimit": 2})))
         .await;
     let failed = cluster.eventually::<Job>("work", |job| condition(job, "Failed")).await;
     assert_eq!(failed.status.unwrap().failed, Some(3));
@@ -65,7 +65,7 @@ async fn a_job_that_keeps_failing_gives_up_after_its_limit() {
 async fn an_indexed_job_completes_every_index() {
     let cluster = Cluster::start(1).await;
     let extra = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed"});
-    cluster.create::<Job>(job(json!({}), extra)).await;
+    cluster.create::<Job>(job(&json!({}), &extra)).await;
     let done = cluster.eventually::<Job>("work", |job| condition(job, "Complete")).await;
     assert_eq!(done.status.unwrap().completed_indexes.as_deref(), Some("0-2"));
 }
@@ -74,7 +74,7 @@ async fn an_indexed_job_completes_every_index() {
 async fn a_cron_job_starts_a_job_every_minute_for_an_hour() {
     let cluster = Cluster::start(1).await;
     let cron = json!({"metadata": {"name": "tick"}, "spec": {"schedule": "*/10 * * * *",
-                      "jobTemplate": {"spec": spec(json!({}), json!({}))}}});
+                      "jobTemplate": {"spec": spec(&json!({}), &json!({}))}}});
     cluster.create::<CronJob>(cron).await;
     tokio::time::sleep(Duration::from_secs(3600 + 30)).await;
     let jobs = cluster.list::<Job>("").await;
@@ -92,7 +92,7 @@ async fn a_cron_job_starts_a_job_every_minute_for_an_hour() {
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
     let cluster = Cluster::start(1).await;
-    cluster.create::<Job>(job(json!({}), json!({"suspend": true}))).await;
+    cluster.create::<Job>(job(&json!({}), &json!({"suspend": true}))).await;
     cluster.eventually::<Job>("work", |job| condition(job, "Suspended")).await;
     assert!(cluster.list::<Pod>("job-name=work").await.is_empty());
     cluster.patch::<Job>("work", json!({"spec": {"suspend": false}})).await;

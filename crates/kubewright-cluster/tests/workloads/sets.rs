@@ -15,7 +15,7 @@ async fn a_stateful_set_starts_and_rolls_in_order() {
     cluster
         .create::<StatefulSet>(
             json!({"metadata": {"name": "db"}, "spec": {"replicas": 3, "serviceName": "db",
-            "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "pg:1", json!({}))}}),
+            "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "pg:1", &json!({}))}}),
         )
         .await;
     let ready =
@@ -28,7 +28,7 @@ async fn a_stateful_set_starts_and_rolls_in_order() {
     };
     assert!(begun("db-0") <= begun("db-1") && begun("db-1") <= begun("db-2"));
     cluster
-        .patch::<StatefulSet>("db", json!({"spec": {"template": template("db", "pg:2", json!({}))}}))
+        .patch::<StatefulSet>("db", json!({"spec": {"template": template("db", "pg:2", &json!({}))}}))
         .await;
     let done = |set: &StatefulSet| {
         let status = set.status.clone().unwrap_or_default();
@@ -51,7 +51,7 @@ async fn claims_outlive_their_pods() {
     cluster
         .create::<StatefulSet>(
             json!({"metadata": {"name": "db"}, "spec": {"replicas": 1, "serviceName": "db",
-            "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "pg:1", json!({})),
+            "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "pg:1", &json!({})),
             "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}}}}]}}),
         )
@@ -73,7 +73,7 @@ async fn a_daemon_set_follows_the_nodes() {
         .await;
     cluster
         .create::<DaemonSet>(json!({"metadata": {"name": "agent"}, "spec": {
-            "selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "a:1", json!({}))}}))
+            "selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "a:1", &json!({}))}}))
         .await;
     let available = |count: i32| {
         move |set: &DaemonSet| {
@@ -87,7 +87,7 @@ async fn a_daemon_set_follows_the_nodes() {
     let pods = cluster.list::<Pod>("app=agent").await;
     assert!(pods.iter().all(is_ready));
     cluster
-        .patch::<DaemonSet>("agent", json!({"spec": {"template": template("agent", "a:2", json!({}))}}))
+        .patch::<DaemonSet>("agent", json!({"spec": {"template": template("agent", "a:2", &json!({}))}}))
         .await;
     let updated = |set: &DaemonSet| {
         let status = set.status.clone().unwrap_or_default();

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::workloads::testing::{bound, controlled, meta, pod};
 
-    fn node(name: &str, cpu: &str, taints: serde_json::Value) -> Node {
+    fn node(name: &str, cpu: &str, taints: &serde_json::Value) -> Node {
         serde_json::from_value(
             json!({"metadata": {"name": name, "labels": {"name": name}}, "spec": {"taints": taints},
             "status": {"allocatable": {"cpu": cpu, "pods": "3"}}}),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn siblings_are_spread_and_ties_go_by_name() {
-        let nodes = [node("a", "4", json!([])), node("b", "4", json!([]))];
+        let nodes = [node("a", "4", &json!([])), node("b", "4", &json!([]))];
         let owner = meta("owner");
         let one = controlled(pod("one"), &owner);
         let world = |pods| World { nodes: &nodes, pods, claims: &[] };
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn a_pod_that_fits_nowhere_is_told_why() {
         let nodes = [
-            node("a", "1", json!([])),
-            node("b", "1", json!([{"key": "x", "effect": "NoSchedule"}])),
-            node("c", "1", json!([{"key": "x", "effect": "NoExecute"}])),
+            node("a", "1", &json!([])),
+            node("b", "1", &json!([{"key": "x", "effect": "NoSchedule"}])),
+            node("c", "1", &json!([{"key": "x", "effect": "NoExecute"}])),
         ];
         let why = choose(&asking("2"), World { nodes: &nodes, pods: &[], claims: &[] }).unwrap_err();
         assert_eq!(why, "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn requests_of_bound_pods_are_taken_off_capacity() {
-        let nodes = [node("a", "1", json!([]))];
+        let nodes = [node("a", "1", &json!([]))];
         let there = [bound(asking("600m"), "a")];
         let world = World { nodes: &nodes, pods: &there, claims: &[] };
         assert!(choose(&asking("400m"), world).is_ok());
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn host_ports_are_taken_once() {
-        let nodes = [node("a", "1", json!([]))];
+        let nodes = [node("a", "1", &json!([]))];
         let mut server = pod("p");
         server.spec.as_mut().unwrap().containers[0].ports =
             Some(serde_json::from_value(json!([{"containerPort": 80, "hostPort": 80}])).unwrap());
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_pod_waits_for_its_claims() {
-        let nodes = [node("a", "1", json!([]))];
+        let nodes = [node("a", "1", &json!([]))];
         let mut stateful = pod("p");
         stateful.spec.as_mut().unwrap().volumes = Some(
             serde_json::from_value(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]))
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_cordoned_node_takes_no_pods() {
-        let mut nodes = [node("a", "1", json!([]))];
+        let mut nodes = [node("a", "1", &json!([]))];
         nodes[0].spec.as_mut().unwrap().unschedulable = Some(true);
         let world = World { nodes: &nodes, pods: &[], claims: &[] };
         assert!(choose(&pod("p"), world).unwrap_err().contains("were unschedulable"));

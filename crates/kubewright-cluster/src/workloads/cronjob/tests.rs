@@ -5,7 +5,7 @@ use super::{
     *,
 };
 
-fn cron(extra: serde_json::Value) -> CronJob {
+fn cron(extra: &serde_json::Value) -> CronJob {
     let mut spec = json!({"schedule": "* * * * *", "jobTemplate": {"metadata": {"labels": {"team": "a"}},
                           "spec": {"template": serde_json::to_value(template()).unwrap()}},
                           "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1});
@@ -52,7 +52,7 @@ fn reasons(plan: &Plan) -> Vec<&str> {
 
 #[test]
 fn a_job_starts_in_its_minute_and_carries_it_in_its_name() {
-    let mut cron = cron(json!({}));
+    let mut cron = cron(&json!({}));
     let mut jobs = Vec::new();
     // The beginning of time is a whole minute here.
     assert_eq!(time(0).as_second() % 60, 0);
@@ -77,7 +77,7 @@ fn a_job_starts_in_its_minute_and_carries_it_in_its_name() {
 #[test]
 fn policies_decide_what_happens_to_a_job_that_still_runs() {
     for (policy, after_second) in [("Allow", 2), ("Forbid", 1), ("Replace", 1)] {
-        let mut cron = cron(json!({"concurrencyPolicy": policy}));
+        let mut cron = cron(&json!({"concurrencyPolicy": policy}));
         let mut jobs = Vec::new();
         carry_out(&mut cron, &mut jobs, 60);
         let plan = carry_out(&mut cron, &mut jobs, 120);
@@ -95,7 +95,7 @@ fn policies_decide_what_happens_to_a_job_that_still_runs() {
 
 #[test]
 fn ended_jobs_leave_the_list_and_the_last_success_is_noted() {
-    let mut cron = cron(json!({}));
+    let mut cron = cron(&json!({}));
     let mut jobs = Vec::new();
     carry_out(&mut cron, &mut jobs, 60);
     finish(&mut jobs[0], "Complete", 70);
@@ -107,7 +107,7 @@ fn ended_jobs_leave_the_list_and_the_last_success_is_noted() {
 
 #[test]
 fn history_is_kept_within_its_limits() {
-    let mut cron = cron(json!({}));
+    let mut cron = cron(&json!({}));
     let mut jobs = Vec::new();
     for minute in 1..=6 {
         carry_out(&mut cron, &mut jobs, minute * 60);
@@ -123,7 +123,7 @@ fn history_is_kept_within_its_limits() {
 
 #[test]
 fn a_suspended_cron_job_starts_nothing_and_a_job_that_vanished_is_forgotten() {
-    let mut cron = cron(json!({}));
+    let mut cron = cron(&json!({}));
     let mut jobs = Vec::new();
     carry_out(&mut cron, &mut jobs, 60);
     jobs.clear();
@@ -135,7 +135,7 @@ fn a_suspended_cron_job_starts_nothing_and_a_job_that_vanished_is_forgotten() {
 
 #[test]
 fn a_start_that_is_too_late_is_missed() {
-    let mut cron = cron(json!({"schedule": "0 * * * *", "startingDeadlineSeconds": 100}));
+    let mut cron = cron(&json!({"schedule": "0 * * * *", "startingDeadlineSeconds": 100}));
     let mut jobs = Vec::new();
     let hour = (3600 - time(0).as_second() % 3600) % 3600;
     assert!(carry_out(&mut cron, &mut jobs, hour + 101).start.is_none());
@@ -146,7 +146,7 @@ fn a_start_that_is_too_late_is_missed() {
 
 #[test]
 fn very_many_missed_times_are_made_up_for_once_and_told() {
-    let mut cron = cron(json!({}));
+    let mut cron = cron(&json!({}));
     let mut jobs = Vec::new();
     let plan = carry_out(&mut cron, &mut jobs, 60 * 200);
     assert_eq!((reasons(&plan), jobs.len()), (vec!["TooManyMissedTimes"], 1));
@@ -154,8 +154,8 @@ fn very_many_missed_times_are_made_up_for_once_and_told() {
 
 #[test]
 fn what_cannot_be_understood_is_told() {
-    let mut broken = cron(json!({"schedule": "nonsense"}));
+    let mut broken = cron(&json!({"schedule": "nonsense"}));
     assert_eq!(reasons(&carry_out(&mut broken, &mut Vec::new(), 60)), ["UnparseableSchedule"]);
-    let mut nowhere = cron(json!({"timeZone": "Nowhere/Land"}));
+    let mut nowhere = cron(&json!({"timeZone": "Nowhere/Land"}));
     assert_eq!(reasons(&carry_out(&mut nowhere, &mut Vec::new(), 60)), ["UnknownTimeZone"]);
 }

@@ -114,7 +114,9 @@ pub(crate) fn plan(set: &DaemonSet, world: World<'_>, failures: &mut FailedBacko
             by_node.entry(node).or_default().push(pod);
         }
     }
-    by_node.values_mut().for_each(|pods| pods.sort_by_key(|pod| created(pod)));
+    for pods in by_node.values_mut() {
+        pods.sort_by_key(|pod| created(pod));
+    }
     let pass = Pass { set, spec, hash, nodes: world.nodes, by_node, now };
     let mut plan = Plan { before: step.into_iter().collect(), ..Plan::default() };
     pass.manage(&mut plan, failures);

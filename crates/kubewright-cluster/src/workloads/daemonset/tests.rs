@@ -22,7 +22,7 @@ struct Cluster {
     uid: usize,
 }
 
-fn node(name: &str, taints: serde_json::Value) -> Node {
+fn node(name: &str, taints: &serde_json::Value) -> Node {
     serde_json::from_value(
         json!({"metadata": {"name": name, "labels": {"kind": "worker"}}, "spec": {"taints": taints}}),
     )
@@ -35,7 +35,7 @@ impl Cluster {
         let mut set = DaemonSet { metadata: meta("ds"), spec, status: None };
         let generation = ("deprecated.daemonset.template.generation".to_owned(), "1".to_owned());
         set.metadata.annotations = Some([generation].into());
-        let nodes = (0..nodes).map(|number| node(&format!("n{number}"), json!([]))).collect();
+        let nodes = (0..nodes).map(|number| node(&format!("n{number}"), &json!([]))).collect();
         Self {
             set,
             nodes,
@@ -114,7 +114,7 @@ impl Cluster {
 #[test]
 fn every_node_that_fits_gets_one_pod() {
     let mut cluster = Cluster::new(3);
-    cluster.nodes[1] = node("n1", json!([{"key": "x", "effect": "NoSchedule"}]));
+    cluster.nodes[1] = node("n1", &json!([{"key": "x", "effect": "NoSchedule"}]));
     cluster.settle();
     let mut on: Vec<&str> = cluster.pods.iter().filter_map(pods::node).collect();
     on.sort_unstable();
@@ -146,10 +146,10 @@ fn a_set_without_nodes_writes_its_status_once() {
 fn a_taint_that_only_keeps_others_out_leaves_running_pods_alone() {
     let mut cluster = Cluster::new(1);
     cluster.settle();
-    cluster.nodes[0] = node("n0", json!([{"key": "x", "effect": "NoSchedule"}]));
+    cluster.nodes[0] = node("n0", &json!([{"key": "x", "effect": "NoSchedule"}]));
     cluster.settle();
     assert_eq!(cluster.pods.len(), 1);
-    cluster.nodes[0] = node("n0", json!([{"key": "x", "effect": "NoExecute"}]));
+    cluster.nodes[0] = node("n0", &json!([{"key": "x", "effect": "NoExecute"}]));
     cluster.settle();
     assert!(cluster.pods.is_empty());
 }

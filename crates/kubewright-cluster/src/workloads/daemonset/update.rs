@@ -69,9 +69,9 @@ pub(super) fn roll(pass: &Pass<'_>, plan: &mut Plan) {
         match alive.as_slice() {
             [only] if !pass.is_updated(only) && alive.len() == here.len() => {
                 if well {
-                    up.push((name, *only))
+                    up.push((name, *only));
                 } else {
-                    down.push((name, *only))
+                    down.push((name, *only));
                 }
             }
             [_] | [] => {}

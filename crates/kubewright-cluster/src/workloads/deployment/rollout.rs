@@ -46,7 +46,7 @@ pub(super) struct Rollout {
 
 impl Rollout {
     pub(super) fn new(deployment: &Deployment, mut sets: Vec<ReplicaSet>, now: Timestamp) -> Self {
-        sets.sort_by(|a, b| age(a).cmp(&age(b)));
+        sets.sort_by_key(age);
         let spec = deployment.spec.clone();
         let place = sets
             .iter()

@@ -350,7 +350,7 @@ fn an_orphaned_set_is_adopted_and_one_that_stopped_matching_released() {
 #[test]
 fn a_selector_for_everything_is_refused_by_an_event() {
     let mut world = World::new(1);
-    world.spec().selector = Default::default();
+    world.spec().selector = k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector::default();
     let plan = world.step();
     assert!(matches!(&plan.steps[0], Step::Say(note) if note.reason == "SelectingAll"));
     assert!(world.sets.is_empty());

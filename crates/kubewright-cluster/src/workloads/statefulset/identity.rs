@@ -35,7 +35,6 @@ pub(super) fn pod(
 ) -> Pod {
     let mut pod = pods::from_template::<StatefulSet>(&set.metadata, template);
     let name = format!("{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default());
-    pod.metadata.generate_name = None;
     pod.metadata.name = Some(name.clone());
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_NAME.to_owned(), name.clone());

@@ -81,7 +81,7 @@ impl Cluster {
                 }
                 // Without a node a pod is gone at once.
                 Step::Delete(Object::Pod(pod)) => {
-                    self.pods.retain(|known| known.metadata.name != pod.metadata.name)
+                    self.pods.retain(|known| known.metadata.name != pod.metadata.name);
                 }
                 Step::Create(Object::Claim(claim)) => self.claims.push(*claim),
                 Step::Update(Object::Claim(claim)) => {
