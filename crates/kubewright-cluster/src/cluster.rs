@@ -10,7 +10,12 @@ use kubewright::{
 use kubewright_apiserver::{ApiServer, RunningServer, StartError, clock::VirtualClock};
 use tokio::task::JoinHandle;
 
-use crate::{Parts, lifecycle, objects::FIELD_MANAGER, policy, services, volumes};
+use crate::{
+    Parts, lifecycle,
+    nodes::{self, NodeTemplate},
+    objects::FIELD_MANAGER,
+    policy, services, volumes, workloads,
+};
 
 /// Why a cluster did not start.
 #[derive(Debug, thiserror::Error)]
@@ -210,7 +215,7 @@ impl Cluster {
     }
 }
 
-async fn run(server: &Server, nodes: u32, clock: &Clock) -> Result<Running, ClusterError> {
+async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, ClusterError> {
     let certificate = match server {
         Server::InProcess(_) => "",
         Server::Listening(server) => server.certificate(),
@@ -221,10 +226,19 @@ async fn run(server: &Server, nodes: u32, clock: &Clock) -> Result<Running, Clus
         .clock(clock.clone())
         .signals(false)
         .grace(Duration::from_secs(5));
-    manager = lifecycle::add(manager, &parts, nodes > 0);
+    manager = lifecycle::add(manager, &parts, count > 0);
     manager = services::add(manager, &parts);
     manager = volumes::add(manager, &parts);
     manager = policy::add(manager, &parts);
+    for controller in workloads::controllers(|component| parts.sink(component)) {
+        manager = manager.controller(controller);
+    }
+    if count > 0 {
+        for controller in nodes::controllers(|component| parts.sink(component)) {
+            manager = manager.controller(controller);
+        }
+        manager = manager.runnable(nodes::registration(count, NodeTemplate::default()));
+    }
     // Last, so that every listener is there before the first kind is listed.
     let manager = manager.runnable(parts.monitors().clone());
     let manager = manager.build().await.map_err(|error| ClusterError::Controllers(error.into()))?;
