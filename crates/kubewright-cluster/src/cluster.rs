@@ -14,7 +14,10 @@ use crate::{
     Parts, lifecycle,
     nodes::{self, NodeTemplate},
     objects::FIELD_MANAGER,
-    policy, services, volumes, workloads,
+    policy, services,
+    volumes::{self, provisioner},
+    workloads,
+    writes::created,
 };
 
 /// Why a cluster did not start.
@@ -64,7 +67,8 @@ impl ClusterBuilder {
         self
     }
 
-    /// How many simulated nodes there are; none unless said otherwise.
+    /// How many simulated nodes there are; none unless said otherwise. With nodes there is a default `StorageClass`,
+    /// `standard`, too.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = nodes;
         self
@@ -253,8 +257,13 @@ async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, Clus
         }
     });
     let running = Running { manager: handle.clone(), task };
-    match tokio::time::timeout(START, handle.leading()).await {
-        Ok(()) => Ok(running),
-        Err(_) => Err(ClusterError::Slow(START)),
+    if tokio::time::timeout(START, handle.leading()).await.is_err() {
+        return Err(ClusterError::Slow(START));
     }
+    if count > 0 {
+        let class = provisioner::standard_class();
+        created(handle.own_cluster().client().create(&class).await)
+            .map_err(|error| ClusterError::Controllers(error.into()))?;
+    }
+    Ok(running)
 }

@@ -33,14 +33,6 @@ spec:
 ";
 
 const DATABASE: &str = "
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata:
-  name: standard
-  annotations: {storageclass.kubernetes.io/is-default-class: 'true'}
-provisioner: example.com/disk
-volumeBindingMode: WaitForFirstConsumer
----
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db, namespace: default}
@@ -90,6 +82,8 @@ async fn a_stateful_set_gets_its_volumes() -> Outcome {
         .await?;
     let claim: PersistentVolumeClaim = cluster.get("default/data-db-1").await?;
     assert_eq!(claim.status.and_then(|status| status.phase).as_deref(), Some("Bound"));
+    let class = claim.spec.and_then(|spec| spec.storage_class_name);
+    assert_eq!(class.as_deref(), Some("standard"), "the class of claims that name none");
     let pod: Pod = cluster.get("default/db-1").await?;
     assert!(pod.spec.is_some_and(|spec| spec.node_name.is_some()));
     Ok(())
