@@ -10,7 +10,15 @@ use kubewright::{
 use kubewright_apiserver::{ApiServer, RunningServer, StartError, clock::VirtualClock};
 use tokio::task::JoinHandle;
 
-use crate::{Parts, lifecycle, objects::FIELD_MANAGER, policy, services, volumes};
+use crate::{
+    Parts, lifecycle,
+    nodes::{self, NodeTemplate},
+    objects::FIELD_MANAGER,
+    policy, services,
+    volumes::{self, provisioner},
+    workloads,
+    writes::created,
+};
 
 /// Why a cluster did not start.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +67,8 @@ impl ClusterBuilder {
         self
     }
 
-    /// How many simulated nodes there are; none unless said otherwise.
+    /// How many simulated nodes there are; none unless said otherwise. With nodes there is a default `StorageClass`,
+    /// `standard`, too.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = nodes;
         self
@@ -210,7 +219,7 @@ impl Cluster {
     }
 }
 
-async fn run(server: &Server, nodes: u32, clock: &Clock) -> Result<Running, ClusterError> {
+async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, ClusterError> {
     let certificate = match server {
         Server::InProcess(_) => "",
         Server::Listening(server) => server.certificate(),
@@ -221,10 +230,19 @@ async fn run(server: &Server, nodes: u32, clock: &Clock) -> Result<Running, Clus
         .clock(clock.clone())
         .signals(false)
         .grace(Duration::from_secs(5));
-    manager = lifecycle::add(manager, &parts, nodes > 0);
+    manager = lifecycle::add(manager, &parts, count > 0);
     manager = services::add(manager, &parts);
-    manager = volumes::add(manager, &parts);
+    manager = volumes::add(manager, &parts, count > 0);
     manager = policy::add(manager, &parts);
+    for controller in workloads::controllers(|component| parts.sink(component)) {
+        manager = manager.controller(controller);
+    }
+    if count > 0 {
+        for controller in nodes::controllers(|component| parts.sink(component)) {
+            manager = manager.controller(controller);
+        }
+        manager = manager.runnable(nodes::registration(count, NodeTemplate::default()));
+    }
     // Last, so that every listener is there before the first kind is listed.
     let manager = manager.runnable(parts.monitors().clone());
     let manager = manager.build().await.map_err(|error| ClusterError::Controllers(error.into()))?;
@@ -239,8 +257,13 @@ async fn run(server: &Server, nodes: u32, clock: &Clock) -> Result<Running, Clus
         }
     });
     let running = Running { manager: handle.clone(), task };
-    match tokio::time::timeout(START, handle.leading()).await {
-        Ok(()) => Ok(running),
-        Err(_) => Err(ClusterError::Slow(START)),
+    if tokio::time::timeout(START, handle.leading()).await.is_err() {
+        return Err(ClusterError::Slow(START));
     }
+    if count > 0 {
+        let class = provisioner::standard_class();
+        created(handle.own_cluster().client().create(&class).await)
+            .map_err(|error| ClusterError::Controllers(error.into()))?;
+    }
+    Ok(running)
 }

@@ -5,18 +5,22 @@
 //! decision can be read and tested without a cluster.
 //!
 //! - [`Cluster`]: begin here. [`harness`] is what tests do with it.
-//! - [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
+//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
+//! - [`nodes`]: a scheduler and kubelets that simulate.
 //! - [`Parts`]: what they share.
 
 mod cluster;
+mod duration;
 pub mod events;
 pub mod harness;
 pub mod lifecycle;
+pub mod nodes;
 mod objects;
 mod parts;
 pub mod policy;
 pub mod services;
 pub mod volumes;
+pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kubewright::{
     Clock,
     cache::Caches,
     client::Clients,
-    events::{EventBroadcaster, Recorder},
+    controller::EventSink,
+    events::{EventBroadcaster, Recorder, Reference},
 };
 
 use crate::{events::Note, lifecycle::monitors::Monitors};
@@ -66,6 +68,25 @@ impl Parts {
     /// Who records the events of a controller; `component` is what `kubectl describe` shows as their source.
     pub fn recorder(&self, component: &str) -> Recorder {
         self.events.recorder(component)
+    }
+
+    /// The same for controllers that record through their context.
+    pub fn sink(&self, component: &str) -> Arc<dyn EventSink> {
+        Arc::new(Sink(self.recorder(component)))
+    }
+}
+
+/// A recorder as the framework knows it.
+struct Sink(Recorder);
+
+impl EventSink for Sink {
+    fn record(&self, regarding: &ObjectReference, warning: bool, reason: &str, message: &str) {
+        let about = Reference::from(regarding.clone());
+        if warning {
+            self.0.warning(&about, reason, message);
+        } else {
+            self.0.normal(&about, reason, message);
+        }
     }
 }
 

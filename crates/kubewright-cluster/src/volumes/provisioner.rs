@@ -34,6 +34,21 @@ pub fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
+/// The class that a cluster with simulated nodes begins with, as clusters for development do.
+pub fn standard_class() -> StorageClass {
+    StorageClass {
+        metadata: ObjectMeta {
+            name: Some("standard".to_owned()),
+            annotations: Some(BTreeMap::from([(DEFAULT_CLASS[0].to_owned(), "true".to_owned())])),
+            ..ObjectMeta::default()
+        },
+        provisioner: "sim.kubewright.dev/storage".to_owned(),
+        reclaim_policy: Some("Delete".to_owned()),
+        volume_binding_mode: Some("WaitForFirstConsumer".to_owned()),
+        ..StorageClass::default()
+    }
+}
+
 /// The class of claims that name none: the newest of those that are marked as the default.
 pub fn default_class<'a>(classes: impl IntoIterator<Item = &'a StorageClass>) -> Option<&'a StorageClass> {
     let marked = |class: &&StorageClass| {

@@ -1,0 +1,117 @@
+//! How much of a node pods ask for.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{Container, Node, Pod, PodSpec},
+    apimachinery::pkg::api::resource::Quantity,
+};
+use kubewright_apiserver::registry::quantity;
+
+/// Amounts by resource, in thousandths.
+pub(super) type Amounts = BTreeMap<String, i128>;
+
+fn amounts(quantities: Option<&BTreeMap<String, Quantity>>) -> Amounts {
+    let known = quantities.into_iter().flatten();
+    known.filter_map(|(name, quantity)| Some((name.clone(), quantity::parse_text(&quantity.0)?))).collect()
+}
+
+fn of_container(container: &Container) -> Amounts {
+    amounts(container.resources.as_ref().and_then(|resources| resources.requests.as_ref()))
+}
+
+fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        *sum.entry(name.clone()).or_default() += amount;
+    }
+}
+
+fn raise(sum: &mut Amounts, least: &Amounts) {
+    for (name, amount) in least {
+        let known = sum.entry(name.clone()).or_default();
+        *known = (*known).max(*amount);
+    }
+}
+
+/// What a pod asks for: its containers together, or the largest of its init containers, and one pod's place.
+///
+/// An init container that goes on running (a sidecar) counts with the containers, and with every init container after it.
+pub(super) fn of(pod: &PodSpec) -> Amounts {
+    let mut sum = Amounts::new();
+    for container in &pod.containers {
+        add(&mut sum, &of_container(container));
+    }
+    let (mut sidecars, mut peak) = (Amounts::new(), Amounts::new());
+    for container in pod.init_containers.iter().flatten() {
+        let own = of_container(container);
+        if container.restart_policy.as_deref() == Some("Always") {
+            add(&mut sidecars, &own);
+            raise(&mut peak, &sidecars);
+        } else {
+            let mut together = sidecars.clone();
+            add(&mut together, &own);
+            raise(&mut peak, &together);
+        }
+    }
+    add(&mut sum, &sidecars);
+    raise(&mut sum, &peak);
+    if let Some(whole) = pod.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
+        sum.extend(amounts(Some(whole)));
+    }
+    add(&mut sum, &amounts(pod.overhead.as_ref()));
+    sum.insert("pods".to_owned(), 1000);
+    sum
+}
+
+/// What a node has left when these pods are on it.
+pub(super) fn left<'a>(node: &Node, on_it: impl IntoIterator<Item = &'a Pod>) -> Amounts {
+    let mut left = amounts(node.status.as_ref().and_then(|status| status.allocatable.as_ref()));
+    for pod in on_it {
+        for (name, amount) in pod.spec.as_ref().map(of).unwrap_or_default() {
+            *left.entry(name).or_default() -= amount;
+        }
+    }
+    left
+}
+
+/// The resources of which a node has too little.
+pub(super) fn lacking(wanted: &Amounts, left: &Amounts) -> Vec<String> {
+    let short =
+        |(name, amount): &(&String, &i128)| **amount > 0 && left.get(*name).copied().unwrap_or(0) < **amount;
+    wanted.iter().filter(short).map(|(name, _)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_asks_for_its_containers_or_its_largest_init_container() {
+        let requests = |cpu: &str| json!({"requests": {"cpu": cpu}});
+        let pod: PodSpec = serde_json::from_value(json!({
+            "containers": [{"name": "a", "resources": requests("100m")}, {"name": "b", "resources": requests("200m")}],
+            "initContainers": [{"name": "i", "resources": requests("1")}]}))
+        .unwrap();
+        assert_eq!(of(&pod), Amounts::from([("cpu".to_owned(), 1000), ("pods".to_owned(), 1000)]));
+        let sidecar: PodSpec = serde_json::from_value(json!({
+            "containers": [{"name": "a", "resources": requests("100m")}],
+            "initContainers": [{"name": "s", "restartPolicy": "Always", "resources": requests("50m")},
+                               {"name": "i", "resources": requests("120m")}]}))
+        .unwrap();
+        assert_eq!(of(&sidecar)["cpu"], 170);
+    }
+
+    #[test]
+    fn what_is_too_little_is_named() {
+        let node: Node =
+            serde_json::from_value(json!({"status": {"allocatable": {"cpu": "1", "pods": "1"}}})).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [{"name": "a",
+            "resources": {"requests": {"cpu": "600m", "example.com/gpu": "1"}}}]}}))
+        .unwrap();
+        let wanted = of(pod.spec.as_ref().unwrap());
+        assert_eq!(lacking(&wanted, &left(&node, [])), ["example.com/gpu"]);
+        assert_eq!(lacking(&wanted, &left(&node, [&pod])), ["cpu", "example.com/gpu", "pods"]);
+    }
+}

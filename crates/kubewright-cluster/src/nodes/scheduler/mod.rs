@@ -1,0 +1,241 @@
+//! The scheduler: the node that a pod goes to, or why there is none.
+
+pub(super) mod reconcile;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
+
+use super::{placement, requests};
+use crate::workloads::pods;
+
+/// What the scheduler knows of the cluster.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct World<'a> {
+    /// The nodes, in the order of their names.
+    pub(super) nodes: &'a [Node],
+    /// The pods that are bound to them and have not ended.
+    pub(super) pods: &'a [Pod],
+    /// The claims of the pod's namespace.
+    pub(super) claims: &'a [PersistentVolumeClaim],
+}
+
+/// Whether a pod is this scheduler's to bind.
+pub(super) fn is_waiting(pod: &Pod) -> bool {
+    let Some(spec) = pod.spec.as_ref() else { return false };
+    pods::node(pod).is_none()
+        && pods::is_active(pod)
+        && spec.scheduler_name.as_deref().is_none_or(|name| name == "default-scheduler")
+        && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// The node for a pod, or the sentence that says why there is none.
+///
+/// Of the nodes that fit, the one with the fewest pods of the same owner, then with the fewest pods, then the first by name.
+pub(super) fn choose(pod: &Pod, world: World<'_>) -> Result<String, String> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    if let Some(problem) = claims_problem(&spec, world.claims) {
+        return Err(format!("0/{} nodes are available: {problem}.", world.nodes.len()));
+    }
+    let wanted = requests::of(&spec);
+    let mut best: Option<((usize, usize), &str)> = None;
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for node in world.nodes {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let here: Vec<&Pod> = world.pods.iter().filter(|other| pods::node(other) == Some(name)).collect();
+        let refusals = refusals(&spec, &wanted, node, &here);
+        if refusals.is_empty() {
+            let owner = pods::controller_of(&pod.metadata).map(|owner| owner.uid.as_str());
+            let is_sibling = |other: &&&Pod| {
+                owner.is_some()
+                    && pods::controller_of(&other.metadata).map(|owner| owner.uid.as_str()) == owner
+            };
+            let score = (here.iter().filter(is_sibling).count(), here.len());
+            if best.is_none_or(|(known, _)| score < known) {
+                best = Some((score, name));
+            }
+        }
+        for refusal in refusals {
+            *reasons.entry(refusal).or_default() += 1;
+        }
+    }
+    best.map(|(_, name)| name.to_owned()).ok_or_else(|| explain(world.nodes.len(), &reasons))
+}
+
+/// Why a pod cannot go to a node; the first kind of reason hides the others, as upstream's filters stop at the first.
+fn refusals(spec: &PodSpec, wanted: &requests::Amounts, node: &Node, here: &[&Pod]) -> Vec<String> {
+    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let cordon = k8s_openapi::api::core::v1::Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        effect: "NoSchedule".into(),
+        ..Default::default()
+    };
+    if cordoned && !tolerations.iter().any(|toleration| placement::tolerates(toleration, &cordon)) {
+        return vec!["node(s) were unschedulable".into()];
+    }
+    if placement::untolerated(placement::taints(node), tolerations, &["NoSchedule", "NoExecute"]).is_some() {
+        return vec!["node(s) had untolerated taint(s)".into()];
+    }
+    if !placement::is_selected(spec, node) {
+        return vec!["node(s) didn't match Pod's node affinity/selector".into()];
+    }
+    if ports(spec)
+        .iter()
+        .any(|port| here.iter().filter_map(|pod| pod.spec.as_ref()).any(|other| ports(other).contains(port)))
+    {
+        return vec!["node(s) didn't have free ports for the requested pod ports".into()];
+    }
+    let short = requests::lacking(wanted, &requests::left(node, here.iter().copied()));
+    let words = |name: String| {
+        if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") }
+    };
+    short.into_iter().map(words).collect()
+}
+
+/// The host ports that a pod takes, with their protocols.
+fn ports(spec: &PodSpec) -> Vec<(i32, String)> {
+    let ports = spec.containers.iter().flat_map(|container| container.ports.iter().flatten());
+    let taken = ports.filter_map(|port| {
+        let number = port.host_port.filter(|number| *number > 0)?;
+        Some((number, port.protocol.clone().unwrap_or_else(|| "TCP".into())))
+    });
+    taken.collect()
+}
+
+/// Why the claims of a pod keep it from being placed.
+fn claims_problem(spec: &PodSpec, claims: &[PersistentVolumeClaim]) -> Option<String> {
+    for volume in spec.volumes.iter().flatten() {
+        let Some(wanted) = volume.persistent_volume_claim.as_ref() else { continue };
+        let name = &wanted.claim_name;
+        let Some(claim) = claims.iter().find(|claim| claim.metadata.name.as_ref() == Some(name)) else {
+            return Some(format!("persistentvolumeclaim \"{name}\" not found"));
+        };
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Some(format!("persistentvolumeclaim \"{name}\" is being deleted"));
+        }
+        if claim.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Bound") {
+            return Some("pod has unbound immediate PersistentVolumeClaims".into());
+        }
+    }
+    None
+}
+
+/// `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+fn explain(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
+    if nodes == 0 {
+        return "no nodes available to schedule pods".into();
+    }
+    let mut counted: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    counted.sort();
+    format!("0/{nodes} nodes are available: {}.", counted.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::workloads::testing::{bound, controlled, meta, pod};
+
+    fn node(name: &str, cpu: &str, taints: &serde_json::Value) -> Node {
+        serde_json::from_value(
+            json!({"metadata": {"name": name, "labels": {"name": name}}, "spec": {"taints": taints},
+            "status": {"allocatable": {"cpu": cpu, "pods": "3"}}}),
+        )
+        .unwrap()
+    }
+
+    fn asking(cpu: &str) -> Pod {
+        let mut pod = pod("p");
+        let container = &mut pod.spec.as_mut().unwrap().containers[0];
+        container.resources = Some(serde_json::from_value(json!({"requests": {"cpu": cpu}})).unwrap());
+        pod
+    }
+
+    #[test]
+    fn siblings_are_spread_and_ties_go_by_name() {
+        let nodes = [node("a", "4", &json!([])), node("b", "4", &json!([]))];
+        let owner = meta("owner");
+        let one = controlled(pod("one"), &owner);
+        let world = |pods| World { nodes: &nodes, pods, claims: &[] };
+        assert_eq!(choose(&one, world(&[])).as_deref(), Ok("a"));
+        let there = [bound(one.clone(), "a")];
+        assert_eq!(choose(&controlled(pod("two"), &owner), world(&there)).as_deref(), Ok("b"));
+    }
+
+    #[test]
+    fn a_pod_that_fits_nowhere_is_told_why() {
+        let nodes = [
+            node("a", "1", &json!([])),
+            node("b", "1", &json!([{"key": "x", "effect": "NoSchedule"}])),
+            node("c", "1", &json!([{"key": "x", "effect": "NoExecute"}])),
+        ];
+        let why = choose(&asking("2"), World { nodes: &nodes, pods: &[], claims: &[] }).unwrap_err();
+        assert_eq!(why, "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).");
+        let none = choose(&asking("2"), World { nodes: &[], pods: &[], claims: &[] }).unwrap_err();
+        assert_eq!(none, "no nodes available to schedule pods");
+        let mut picky = pod("p");
+        picky.spec.as_mut().unwrap().node_selector = Some([("name".to_owned(), "z".to_owned())].into());
+        let why = choose(&picky, World { nodes: &nodes[..1], pods: &[], claims: &[] }).unwrap_err();
+        assert_eq!(why, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
+    }
+
+    #[test]
+    fn requests_of_bound_pods_are_taken_off_capacity() {
+        let nodes = [node("a", "1", &json!([]))];
+        let there = [bound(asking("600m"), "a")];
+        let world = World { nodes: &nodes, pods: &there, claims: &[] };
+        assert!(choose(&asking("400m"), world).is_ok());
+        assert!(choose(&asking("500m"), world).unwrap_err().contains("Insufficient cpu"));
+        let full: Vec<Pod> = (0..3).map(|number| bound(pod(&format!("p{number}")), "a")).collect();
+        let world = World { nodes: &nodes, pods: &full, claims: &[] };
+        assert!(choose(&pod("p"), world).unwrap_err().contains("Too many pods"));
+    }
+
+    #[test]
+    fn host_ports_are_taken_once() {
+        let nodes = [node("a", "1", &json!([]))];
+        let mut server = pod("p");
+        server.spec.as_mut().unwrap().containers[0].ports =
+            Some(serde_json::from_value(json!([{"containerPort": 80, "hostPort": 80}])).unwrap());
+        let there = [bound(server.clone(), "a")];
+        let world = World { nodes: &nodes, pods: &there, claims: &[] };
+        assert!(choose(&server, world).unwrap_err().contains("free ports"));
+    }
+
+    #[test]
+    fn a_pod_waits_for_its_claims() {
+        let nodes = [node("a", "1", &json!([]))];
+        let mut stateful = pod("p");
+        stateful.spec.as_mut().unwrap().volumes = Some(
+            serde_json::from_value(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]))
+                .unwrap(),
+        );
+        let claim = |phase: &str| -> PersistentVolumeClaim {
+            serde_json::from_value(json!({"metadata": {"name": "data"}, "status": {"phase": phase}})).unwrap()
+        };
+        let with =
+            |claims: &[PersistentVolumeClaim]| choose(&stateful, World { nodes: &nodes, pods: &[], claims });
+        assert!(with(&[]).unwrap_err().contains("persistentvolumeclaim \"data\" not found"));
+        assert!(with(&[claim("Pending")]).unwrap_err().contains("unbound immediate"));
+        assert!(with(&[claim("Bound")]).is_ok());
+    }
+
+    #[test]
+    fn a_cordoned_node_takes_no_pods() {
+        let mut nodes = [node("a", "1", &json!([]))];
+        nodes[0].spec.as_mut().unwrap().unschedulable = Some(true);
+        let world = World { nodes: &nodes, pods: &[], claims: &[] };
+        assert!(choose(&pod("p"), world).unwrap_err().contains("were unschedulable"));
+        let mut daemon = pod("p");
+        daemon.spec.as_mut().unwrap().tolerations = Some(
+            serde_json::from_value(
+                json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]),
+            )
+            .unwrap(),
+        );
+        assert!(choose(&daemon, world).is_ok());
+    }
+}

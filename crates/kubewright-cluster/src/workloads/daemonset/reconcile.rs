@@ -1,0 +1,80 @@
+//! The reconciler of daemon sets.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{
+    apps::v1::{ControllerRevision, DaemonSet},
+    core::v1::{Node, Pod},
+};
+use kubewright::{
+    cache::Event,
+    controller::{Controller, EventSink, Watch},
+    prelude::*,
+};
+use parking_lot::Mutex;
+
+use super::{
+    super::{
+        exec::{self, Exec},
+        history,
+        replicaset::claim_pods,
+        wake::Known,
+    },
+    FailedBackoff, World, plan,
+};
+
+/// The controller of daemon sets.
+pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
+    let known = Known::new();
+    Controller::of::<DaemonSet>()
+        .owns::<Pod>()
+        .watches(Watch::<Pod>::handled(known.orphans()))
+        .watches(Watch::<Node>::handled(known.everyone()).when(placement_changed))
+        .workers(super::super::WORKERS)
+        .reconcile(DaemonSets { events, known, failures: Mutex::default() })
+}
+
+/// Heartbeats move no pods: only what selectors and tolerations look at counts.
+fn placement_changed(event: &Event<Node>) -> bool {
+    let Event::Updated { old, new } = event else { return true };
+    match (old.load(), new.load()) {
+        (Ok(old), Ok(new)) => old.metadata.labels != new.metadata.labels || old.spec != new.spec,
+        _ => true,
+    }
+}
+
+struct DaemonSets {
+    events: Arc<dyn EventSink>,
+    known: Known<DaemonSet>,
+    failures: Mutex<FailedBackoff>,
+}
+
+impl Reconciler<DaemonSet> for DaemonSets {
+    async fn reconcile(&self, cx: Context<DaemonSet>) -> Result<Action> {
+        self.known.is(|| cx.own_kind().cache());
+        let Some(set) = cx.object()? else { return Ok(Action::done()) };
+        let chosen = &set.spec.selector;
+        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let (pods, mut claims) = claim_pods::<DaemonSet>(&set.metadata, chosen, &all, None, |_| true);
+        let all: Vec<ControllerRevision> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let (revisions, adoptions) = history::claim_revisions::<DaemonSet>(&set.metadata, chosen, &all);
+        claims.extend(adoptions);
+        let mut nodes = Vec::new();
+        for node in cx.list::<Node>().await? {
+            nodes.push(Arc::unwrap_or_clone(node.load()?));
+        }
+        nodes.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        let world = World { pods: &pods, revisions: &revisions, nodes: &nodes };
+        let plan = plan(&set, world, &mut self.failures.lock(), cx.clock().now());
+        let mut exec = Exec::new(&cx, &set, &*self.events);
+        exec.run(claims).await?;
+        exec.run(plan.before).await?;
+        let (_, not_deleted) = exec.delete_pods(&plan.delete).await;
+        let (_, not_created) = exec.create_pods(&plan.create).await;
+        exec.run(plan.after_pods).await?;
+        if let Some(error) = not_created.or(not_deleted) {
+            return Err(error.into());
+        }
+        Ok(plan.after.map_or(Action::done(), Action::requeue_after))
+    }
+}

@@ -1,0 +1,226 @@
+//! Carrying out what was planned.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::{ObjectReference, Pod},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+};
+use kube::{Resource, api::Patch};
+use kubewright::{
+    Object as Kind, ObjectKey, Result,
+    cache::Lazy,
+    client::{CachedClient, ClientError, Refusal},
+    controller::{Context, EventSink},
+};
+
+use super::{
+    selector,
+    step::{Note, Object, Step},
+};
+
+/// One reconcile's hands: writes in order, and speaks about its object.
+pub(crate) struct Exec<'a> {
+    client: CachedClient,
+    events: &'a dyn EventSink,
+    about: ObjectReference,
+    /// The versions that our own writes led to, for a second write of the same object.
+    versions: BTreeMap<String, String>,
+}
+
+/// Does the same with an object of whichever kind it is.
+macro_rules! with {
+    ($object:expr, $inner:ident => $body:expr) => {
+        match $object {
+            Object::Pod($inner) => $body,
+            Object::Claim($inner) => $body,
+            Object::ReplicaSet($inner) => $body,
+            Object::Deployment($inner) => $body,
+            Object::StatefulSet($inner) => $body,
+            Object::DaemonSet($inner) => $body,
+            Object::Revision($inner) => $body,
+            Object::Job($inner) => $body,
+            Object::CronJob($inner) => $body,
+        }
+    };
+}
+
+impl<'a> Exec<'a> {
+    /// Hands for the object of a context.
+    pub(crate) fn new<K: Kind + Resource<DynamicType = ()>>(
+        cx: &Context<K>,
+        object: &K,
+        events: &'a dyn EventSink,
+    ) -> Self {
+        let mut about = object.object_ref(&());
+        about.resource_version.clone_from(&object.meta().resource_version);
+        Self { client: cx.client().clone(), events, about, versions: BTreeMap::new() }
+    }
+
+    /// Says something about the object.
+    pub(crate) fn say(&self, note: &Note) {
+        self.events.record(&self.about, note.warning, &note.reason, &note.message);
+    }
+
+    /// Carries out steps until one fails: that one's place is told with the error.
+    pub(crate) async fn run(&mut self, steps: Vec<Step>) -> Result<(), Failed> {
+        for step in steps {
+            if let Err(error) = self.step(&step).await {
+                return Err(Failed { step, error });
+            }
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<(), ClientError> {
+        let meta = match step {
+            Step::Say(note) => {
+                self.say(note);
+                return Ok(());
+            }
+            Step::Create(object) => with!(object, inner => self.client.create(&**inner).await?.metadata),
+            Step::Update(object) => {
+                with!(self.newest(object), inner => self.client.update(&*inner).await?.metadata)
+            }
+            Step::Status(object) => with!(self.newest(object), inner => {
+                kind_of(&self.client, &*inner).status().update(&inner).await?.metadata
+            }),
+            Step::Patch(object, patch) => {
+                let key = key_of(object.meta());
+                let patched = with!(object, inner => {
+                    kind_of(&self.client, &**inner).patch(&key, &Patch::Strategic(patch)).await.map(|made| made.metadata)
+                });
+                match patched {
+                    // What is gone needs neither an owner nor the loss of a finalizer.
+                    Err(error) if error.is_not_found() => return Ok(()),
+                    patched => patched?,
+                }
+            }
+            Step::Delete(object) => {
+                with!(object, inner => self.client.delete(&**inner).background().await?);
+                return Ok(());
+            }
+        };
+        if let (Some(uid), Some(version)) = (meta.uid, meta.resource_version) {
+            self.versions.insert(uid, version);
+        }
+        Ok(())
+    }
+
+    /// The object with the version that our own last write of it led to.
+    fn newest(&self, object: &Object) -> Object {
+        let mut object = object.clone();
+        let version = object.meta().uid.as_ref().and_then(|uid| self.versions.get(uid)).cloned();
+        if let Some(version) = version {
+            with!(&mut object, inner => inner.metadata.resource_version = Some(version));
+        }
+        object
+    }
+
+    /// Creates pods in batches that begin with one and double, until one fails; how many, and why no more.
+    pub(crate) async fn create_pods(&mut self, pods: &[Pod]) -> (usize, Option<ClientError>) {
+        let (mut created, mut tried, mut batch) = (0, 0, 1);
+        let mut failure = None;
+        while tried < pods.len() && failure.is_none() {
+            let end = (tried + batch).min(pods.len());
+            for pod in &pods[tried..end] {
+                match self.client.create(pod).await {
+                    Ok(made) => {
+                        created += 1;
+                        let name = made.metadata.name.unwrap_or_default();
+                        self.say(&Note::normal("SuccessfulCreate", format!("Created pod: {name}")));
+                    }
+                    // All that comes after will fail too, and nobody needs to be told.
+                    Err(error) if is_namespace_going(&error) => return (created, None),
+                    Err(error) => {
+                        self.say(&Note::warning("FailedCreate", format!("Error creating: {error}")));
+                        failure = Some(error);
+                    }
+                }
+            }
+            tried = end;
+            batch *= 2;
+        }
+        (created, failure)
+    }
+
+    /// Deletes pods; how many, and why not all.
+    pub(crate) async fn delete_pods(&mut self, pods: &[Pod]) -> (usize, Option<ClientError>) {
+        let mut failure = None;
+        let mut deleted = 0;
+        for pod in pods {
+            match self.client.delete(pod).await {
+                Ok(()) => {
+                    deleted += 1;
+                    let name = pod.metadata.name.as_deref().unwrap_or_default();
+                    self.say(&Note::normal("SuccessfulDelete", format!("Deleted pod: {name}")));
+                }
+                Err(error) => {
+                    self.say(&Note::warning("FailedDelete", format!("Error deleting: {error}")));
+                    failure = Some(error);
+                }
+            }
+        }
+        (deleted, failure)
+    }
+}
+
+/// A step that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(crate) struct Failed {
+    /// Which.
+    pub(crate) step: Step,
+    /// Why.
+    #[source]
+    pub(crate) error: ClientError,
+}
+
+fn kind_of<K: Kind + Resource<DynamicType = ()>>(
+    client: &CachedClient,
+    _: &K,
+) -> kubewright::client::KindClient<K> {
+    client.of()
+}
+
+fn key_of(meta: &ObjectMeta) -> ObjectKey {
+    ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
+}
+
+/// Whether the server refuses because the namespace is being deleted.
+pub(crate) fn is_namespace_going(error: &ClientError) -> bool {
+    let details = error.status().and_then(|status| status.details.as_ref());
+    details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+}
+
+/// The children of an owner in its namespace, and those that it might adopt. Others are not even decoded.
+pub(crate) async fn candidates<C, K>(
+    cx: &Context<K>,
+    owner: &ObjectMeta,
+    chosen: &LabelSelector,
+) -> Result<Vec<C>>
+where
+    C: Kind + Resource<DynamicType = ()>,
+    K: Kind,
+{
+    let uid = owner.uid.as_deref().unwrap_or_default();
+    let concerns = |child: &Lazy<C>| match child.controller() {
+        Some(controller) => controller.uid == uid,
+        None => selector::matches_by(chosen, |key| child.label(key)),
+    };
+    read(cx, concerns).await
+}
+
+/// The objects of a kind, in the namespace of this reconcile, that a look at the metadata chooses.
+pub(crate) async fn read<C, K>(cx: &Context<K>, concerns: impl Fn(&Lazy<C>) -> bool) -> Result<Vec<C>>
+where
+    C: Kind + Resource<DynamicType = ()>,
+    K: Kind,
+{
+    let mut found = Vec::new();
+    let all = cx.list::<C>().namespace(cx.key().namespace().unwrap_or_default()).await?;
+    for child in all.iter().filter(|child| concerns(child)) {
+        found.push(Arc::unwrap_or_clone(child.load()?));
+    }
+    Ok(found)
+}
