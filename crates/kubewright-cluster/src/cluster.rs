@@ -228,7 +228,7 @@ async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, Clus
         .grace(Duration::from_secs(5));
     manager = lifecycle::add(manager, &parts, count > 0);
     manager = services::add(manager, &parts);
-    manager = volumes::add(manager, &parts);
+    manager = volumes::add(manager, &parts, count > 0);
     manager = policy::add(manager, &parts);
     for controller in workloads::controllers(|component| parts.sink(component)) {
         manager = manager.controller(controller);

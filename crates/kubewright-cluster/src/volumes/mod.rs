@@ -16,10 +16,11 @@ use kubewright::manager::ManagerBuilder;
 
 use crate::Parts;
 
-/// Adds these controllers to a manager.
-pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
+/// Adds these controllers to a manager. `simulated` is for clusters whose nodes are: there a pod waits for its claims
+/// and a claim cannot wait for its pod's node.
+pub fn add(manager: ManagerBuilder, parts: &Parts, simulated: bool) -> ManagerBuilder {
     manager
-        .controller(controllers::claims(parts))
+        .controller(controllers::claims(parts, simulated))
         .controller(controllers::volumes(parts))
         .controller(controllers::claim_protection())
         .controller(controllers::volume_protection())
