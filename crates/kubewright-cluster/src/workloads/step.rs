@@ -13,6 +13,8 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
+pub(crate) use crate::events::Note;
+
 /// One write.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
@@ -87,27 +89,4 @@ macro_rules! from {
 from! {
     Pod => Pod, PersistentVolumeClaim => Claim, ReplicaSet => ReplicaSet, Deployment => Deployment,
     StatefulSet => StatefulSet, DaemonSet => DaemonSet, ControllerRevision => Revision, Job => Job, CronJob => CronJob,
-}
-
-/// An event about the object that is reconciled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
-    /// Whether it is a warning.
-    pub(crate) warning: bool,
-    /// One word for machines.
-    pub(crate) reason: String,
-    /// A sentence for people.
-    pub(crate) message: String,
-}
-
-impl Note {
-    /// Something that is as it should be.
-    pub(crate) fn normal(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: false, reason: reason.to_owned(), message: message.into() }
-    }
-
-    /// Something that needs looking at.
-    pub(crate) fn warning(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: true, reason: reason.to_owned(), message: message.into() }
-    }
 }

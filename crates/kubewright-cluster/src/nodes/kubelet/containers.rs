@@ -193,9 +193,12 @@ fn start(
     notes: &mut Vec<Note>,
 ) {
     let image = container.image.as_deref().unwrap_or_default();
-    notes.push(Note::normal("Pulled", format!("Container image \"{image}\" already present on machine")));
-    notes.push(Note::normal("Created", format!("Container created: {}", container.name)));
-    notes.push(Note::normal("Started", format!("Container started: {}", container.name)));
+    notes.push(Note::normal(
+        "Pulled",
+        format!("Container image \"{image}\" already present on machine and can be accessed by the pod"),
+    ));
+    notes.push(Note::normal("Created", "Container created"));
+    notes.push(Note::normal("Started", "Container started"));
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     status.container_id = Some(format!("simulated://{uid}/{}/{}", container.name, status.restart_count));
     image.clone_into(&mut status.image);

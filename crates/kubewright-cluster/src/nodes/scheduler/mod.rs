@@ -18,6 +18,8 @@ pub(super) struct World<'a> {
     pub(super) pods: &'a [Pod],
     /// The claims of the pod's namespace.
     pub(super) claims: &'a [PersistentVolumeClaim],
+    /// The storage classes whose volumes wait for a pod to be placed.
+    pub(super) patient: &'a [String],
 }
 
 /// Whether a pod is this scheduler's to bind.
@@ -34,7 +36,7 @@ pub(super) fn is_waiting(pod: &Pod) -> bool {
 /// Of the nodes that fit, the one with the fewest pods of the same owner, then with the fewest pods, then the first by name.
 pub(super) fn choose(pod: &Pod, world: World<'_>) -> Result<String, String> {
     let spec = pod.spec.clone().unwrap_or_default();
-    if let Some(problem) = claims_problem(&spec, world.claims) {
+    if let Some(problem) = claims_problem(&spec, world) {
         return Err(format!("0/{} nodes are available: {problem}.", world.nodes.len()));
     }
     let wanted = requests::of(&spec);
@@ -103,18 +105,42 @@ fn ports(spec: &PodSpec) -> Vec<(i32, String)> {
     taken.collect()
 }
 
+fn claim_names(spec: &PodSpec) -> impl Iterator<Item = &str> {
+    let claims = spec.volumes.iter().flatten().filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    claims.map(|claim| claim.claim_name.as_str())
+}
+
+fn is_bound(claim: &PersistentVolumeClaim) -> bool {
+    claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Bound")
+}
+
+/// Whether the volume of a claim is only made when it is known where.
+fn is_patient(claim: &PersistentVolumeClaim, patient: &[String]) -> bool {
+    let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref());
+    class.is_some_and(|class| patient.contains(class))
+}
+
+/// The claims of a pod that wait to be told where it goes.
+pub(super) fn unbound<'a>(pod: &Pod, world: World<'a>) -> Vec<&'a PersistentVolumeClaim> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let wanted: Vec<&str> = claim_names(&spec).collect();
+    let named = |claim: &&PersistentVolumeClaim| {
+        claim.metadata.name.as_deref().is_some_and(|name| wanted.contains(&name))
+    };
+    world.claims.iter().filter(named).filter(|claim| !is_bound(claim)).collect()
+}
+
 /// Why the claims of a pod keep it from being placed.
-fn claims_problem(spec: &PodSpec, claims: &[PersistentVolumeClaim]) -> Option<String> {
-    for volume in spec.volumes.iter().flatten() {
-        let Some(wanted) = volume.persistent_volume_claim.as_ref() else { continue };
-        let name = &wanted.claim_name;
-        let Some(claim) = claims.iter().find(|claim| claim.metadata.name.as_ref() == Some(name)) else {
+fn claims_problem(spec: &PodSpec, world: World<'_>) -> Option<String> {
+    for name in claim_names(spec) {
+        let Some(claim) = world.claims.iter().find(|claim| claim.metadata.name.as_deref() == Some(name))
+        else {
             return Some(format!("persistentvolumeclaim \"{name}\" not found"));
         };
         if claim.metadata.deletion_timestamp.is_some() {
             return Some(format!("persistentvolumeclaim \"{name}\" is being deleted"));
         }
-        if claim.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Bound") {
+        if !is_bound(claim) && !is_patient(claim, world.patient) {
             return Some("pod has unbound immediate PersistentVolumeClaims".into());
         }
     }
@@ -159,7 +185,7 @@ mod tests {
         let nodes = [node("a", "4", &json!([])), node("b", "4", &json!([]))];
         let owner = meta("owner");
         let one = controlled(pod("one"), &owner);
-        let world = |pods| World { nodes: &nodes, pods, claims: &[] };
+        let world = |pods| World { nodes: &nodes, pods, claims: &[], patient: &[] };
         assert_eq!(choose(&one, world(&[])).as_deref(), Ok("a"));
         let there = [bound(one.clone(), "a")];
         assert_eq!(choose(&controlled(pod("two"), &owner), world(&there)).as_deref(), Ok("b"));
@@ -172,13 +198,16 @@ mod tests {
             node("b", "1", &json!([{"key": "x", "effect": "NoSchedule"}])),
             node("c", "1", &json!([{"key": "x", "effect": "NoExecute"}])),
         ];
-        let why = choose(&asking("2"), World { nodes: &nodes, pods: &[], claims: &[] }).unwrap_err();
+        let why =
+            choose(&asking("2"), World { nodes: &nodes, pods: &[], claims: &[], patient: &[] }).unwrap_err();
         assert_eq!(why, "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).");
-        let none = choose(&asking("2"), World { nodes: &[], pods: &[], claims: &[] }).unwrap_err();
+        let none =
+            choose(&asking("2"), World { nodes: &[], pods: &[], claims: &[], patient: &[] }).unwrap_err();
         assert_eq!(none, "no nodes available to schedule pods");
         let mut picky = pod("p");
         picky.spec.as_mut().unwrap().node_selector = Some([("name".to_owned(), "z".to_owned())].into());
-        let why = choose(&picky, World { nodes: &nodes[..1], pods: &[], claims: &[] }).unwrap_err();
+        let why =
+            choose(&picky, World { nodes: &nodes[..1], pods: &[], claims: &[], patient: &[] }).unwrap_err();
         assert_eq!(why, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
     }
 
@@ -186,11 +215,11 @@ mod tests {
     fn requests_of_bound_pods_are_taken_off_capacity() {
         let nodes = [node("a", "1", &json!([]))];
         let there = [bound(asking("600m"), "a")];
-        let world = World { nodes: &nodes, pods: &there, claims: &[] };
+        let world = World { nodes: &nodes, pods: &there, claims: &[], patient: &[] };
         assert!(choose(&asking("400m"), world).is_ok());
         assert!(choose(&asking("500m"), world).unwrap_err().contains("Insufficient cpu"));
         let full: Vec<Pod> = (0..3).map(|number| bound(pod(&format!("p{number}")), "a")).collect();
-        let world = World { nodes: &nodes, pods: &full, claims: &[] };
+        let world = World { nodes: &nodes, pods: &full, claims: &[], patient: &[] };
         assert!(choose(&pod("p"), world).unwrap_err().contains("Too many pods"));
     }
 
@@ -201,7 +230,7 @@ mod tests {
         server.spec.as_mut().unwrap().containers[0].ports =
             Some(serde_json::from_value(json!([{"containerPort": 80, "hostPort": 80}])).unwrap());
         let there = [bound(server.clone(), "a")];
-        let world = World { nodes: &nodes, pods: &there, claims: &[] };
+        let world = World { nodes: &nodes, pods: &there, claims: &[], patient: &[] };
         assert!(choose(&server, world).unwrap_err().contains("free ports"));
     }
 
@@ -216,18 +245,22 @@ mod tests {
         let claim = |phase: &str| -> PersistentVolumeClaim {
             serde_json::from_value(json!({"metadata": {"name": "data"}, "status": {"phase": phase}})).unwrap()
         };
-        let with =
-            |claims: &[PersistentVolumeClaim]| choose(&stateful, World { nodes: &nodes, pods: &[], claims });
+        let with = |claims: &[PersistentVolumeClaim]| {
+            choose(&stateful, World { nodes: &nodes, pods: &[], claims, patient: &["local".to_owned()] })
+        };
         assert!(with(&[]).unwrap_err().contains("persistentvolumeclaim \"data\" not found"));
         assert!(with(&[claim("Pending")]).unwrap_err().contains("unbound immediate"));
         assert!(with(&[claim("Bound")]).is_ok());
+        let mut local = claim("Pending");
+        local.spec.get_or_insert_default().storage_class_name = Some("local".into());
+        assert!(with(&[local]).is_ok(), "its volume is made where the pod goes");
     }
 
     #[test]
     fn a_cordoned_node_takes_no_pods() {
         let mut nodes = [node("a", "1", &json!([]))];
         nodes[0].spec.as_mut().unwrap().unschedulable = Some(true);
-        let world = World { nodes: &nodes, pods: &[], claims: &[] };
+        let world = World { nodes: &nodes, pods: &[], claims: &[], patient: &[] };
         assert!(choose(&pod("p"), world).unwrap_err().contains("were unschedulable"));
         let mut daemon = pod("p");
         daemon.spec.as_mut().unwrap().tolerations = Some(

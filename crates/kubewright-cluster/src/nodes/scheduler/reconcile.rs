@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Binding, Node, ObjectReference, PersistentVolumeClaim, Pod, PodCondition};
+use k8s_openapi::api::{
+    core::v1::{Binding, Node, ObjectReference, PersistentVolumeClaim, Pod, PodCondition},
+    storage::v1::StorageClass,
+};
 use kube::{
     Api,
-    api::{ObjectMeta, PostParams},
+    api::{ObjectMeta, Patch, PostParams},
 };
 use kubewright::{
     cache::{Event, KindCache, Lazy},
@@ -13,9 +16,10 @@ use kubewright::{
     prelude::*,
 };
 use parking_lot::Mutex;
+use serde_json::json;
 
-use super::{World, choose, is_waiting};
-use crate::workloads::pods;
+use super::{World, choose, is_waiting, unbound};
+use crate::{volumes::binding::SELECTED_NODE, workloads::pods};
 
 /// One pod at a time, as upstream does: a decision must know of the one before.
 pub(in crate::nodes) fn controller(events: Arc<dyn EventSink>) -> Controller {
@@ -98,11 +102,36 @@ impl Reconciler<Pod> for Scheduler {
                 claims.push(Arc::unwrap_or_clone(claim.load()?));
             }
         }
-        match choose(&pod, World { nodes: &nodes, pods: &bound, claims: &claims }) {
-            Ok(node) => self.bind(&cx, &pod, &node).await,
+        let mut patient = Vec::new();
+        if !claims.is_empty() {
+            for class in cx.list::<StorageClass>().await? {
+                if class.load()?.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") {
+                    patient.push(class.name().to_owned());
+                }
+            }
+        }
+        let world = World { nodes: &nodes, pods: &bound, claims: &claims, patient: &patient };
+        match choose(&pod, world) {
+            Ok(node) => {
+                let waiting = unbound(&pod, world);
+                if waiting.is_empty() {
+                    return self.bind(&cx, &pod, &node).await;
+                }
+                select_node(&cx, &waiting, &node).await
+            }
             Err(why) => self.give_up(&cx, &pod, why).await,
         }
     }
+}
+
+/// Tells claims where their pod goes. It is bound when they are.
+async fn select_node(cx: &Context<Pod>, claims: &[&PersistentVolumeClaim], node: &str) -> Result<Action> {
+    for claim in claims.iter().filter(|claim| pods::annotation(&claim.metadata, SELECTED_NODE).is_none()) {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {SELECTED_NODE: node}}}));
+        let key = ObjectKey::of(*claim, &())?;
+        cx.client().field_owner("kube-scheduler").patch::<PersistentVolumeClaim>(&key, &patch).await?;
+    }
+    Ok(Action::done())
 }
 
 impl Scheduler {

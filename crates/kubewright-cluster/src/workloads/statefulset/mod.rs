@@ -244,7 +244,7 @@ impl Pass<'_> {
         let (reason, title) = words(verb);
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let message = format!("{title} Pod {name} in StatefulSet {} successful", self.name());
-        self.plan.steps.push(Step::Say(Note::normal(&format!("Successful{reason}"), message)));
+        self.plan.steps.push(Step::Say(Note::normal(format!("Successful{reason}"), message)));
     }
 
     /// Creates the claims of a pod that are not there; whether the pod can have them all.

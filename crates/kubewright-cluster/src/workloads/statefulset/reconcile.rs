@@ -90,5 +90,5 @@ fn failure(set: &StatefulSet, step: &Step, error: &str) -> Option<Note> {
     let (reason, title) = words(verb);
     let owner = set.metadata.name.as_deref().unwrap_or_default();
     let message = format!("{title} {kind} {} in StatefulSet {owner} failed error: {error}", object.name());
-    Some(Note::warning(&format!("Failed{reason}"), message))
+    Some(Note::warning(format!("Failed{reason}"), message))
 }
