@@ -39,7 +39,7 @@ impl Layout<'_> {
             format!("--token-auth-file={}", self.file("tokens.csv")),
             "--authorization-mode=RBAC".into(),
             "--service-cluster-ip-range=10.0.0.0/24".into(),
-            format!("--service-account-key-file={}", self.file("service-accounts.key")),
+            format!("--service-account-key-file={}", self.file("service-accounts.pub")),
             format!("--service-account-signing-key-file={}", self.file("service-accounts.key")),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
             // Pods must not wait for a token controller that may not be there.

@@ -38,7 +38,9 @@ impl Builder {
         let [etcd_port, etcd_peers, api_port] = free_ports().await?;
         let layout = Layout { folder: folder.path(), etcd: etcd_port, etcd_peers, api: api_port };
         write(&folder, "tokens.csv", &format!("{TOKEN},admin,admin,\"system:masters\"\n"))?;
-        write(&folder, "service-accounts.key", &rcgen::KeyPair::generate()?.serialize_pem())?;
+        let key = rcgen::KeyPair::generate()?;
+        write(&folder, "service-accounts.key", &key.serialize_pem())?;
+        write(&folder, "service-accounts.pub", &key.public_key_pem())?;
         write(&folder, "kubeconfig", &kubeconfig(api_port))?;
 
         let mut processes = Vec::new();

@@ -12,7 +12,7 @@ use kube::{
 };
 use kubewright::{
     ObjectKey,
-    cache::{Event, IndexFn, ListWatch, SharedInformer},
+    cache::{Event, ListWatch, SharedInformer},
     client::Clients,
 };
 use kubewright_envtest::{Binaries, ControlPlane};
@@ -32,7 +32,6 @@ async fn the_read_side_keeps_its_promises_on_a_real_server() {
     for streaming in [true, false] {
         an_informer_follows_every_change(plane.client(), streaming).await;
     }
-    an_informer_survives_the_loss_of_its_version(plane.client()).await;
     a_read_after_a_write_is_never_older(plane.client()).await;
 }
 
@@ -81,7 +80,6 @@ async fn an_informer_follows_every_change(client: Client, streaming: bool) {
 
     let selected = ListWatch::<ConfigMap>::new(client).namespace(&name).labels("team=red");
     let informer = SharedInformer::new(selected).streaming(streaming);
-    informer.add_index(IndexFn::namespace()).unwrap();
     let (sender, mut events) = mpsc::unbounded_channel();
     let _told = informer.on_event(move |event| drop(sender.send(event)));
     let running = informer.start();
@@ -119,28 +117,6 @@ async fn an_informer_follows_every_change(client: Client, streaming: bool) {
     );
     assert_eq!(informer.store().len(), 19);
     drop(running);
-}
-
-/// Watching from a version that the server no longer has is answered with 410; the list starts over.
-async fn an_informer_survives_the_loss_of_its_version(client: Client) {
-    let maps = namespace(&client, "expired").await;
-    let watched = ListWatch::<ConfigMap>::new(client).namespace("expired");
-    let error = match watched.watch("1").await {
-        Err(error) => error.to_string(),
-        Ok(mut stream) => {
-            let first = timeout(PATIENCE, stream.next()).await.unwrap().unwrap();
-            first.expect_err("version 1 is before everything that etcd keeps").to_string()
-        }
-    };
-    assert!(error.contains("too old resource version") || error.contains("410"), "{error}");
-
-    let informer = SharedInformer::new(watched);
-    let _running = informer.start();
-    timeout(PATIENCE, informer.synced()).await.unwrap();
-    maps.create(&PostParams::default(), &map("a", "red")).await.unwrap();
-    let mut changes = informer.subscribe();
-    let seen = timeout(PATIENCE, changes.next()).await.unwrap().unwrap();
-    assert_eq!(seen.object().name(), "a");
 }
 
 async fn a_read_after_a_write_is_never_older(client: Client) {

@@ -41,7 +41,7 @@ $ kubectl rollout status deploy/web --watch=false
 Waiting for deployment "web" rollout to finish: 1 out of 2 new replicas have been updated...
 $ kubectl rollout status deploy/web --timeout=30s > status & waits=$!
 > until [ -s status ]; do sleep 0.05; done
-> kubectl patch deploy web --subresource=status --type=merge -p '{"status":{"updatedReplicas":2,"availableReplicas":2}}' > /dev/null
+> kubectl patch deploy web --subresource=status --type=merge -p '{"status":{"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2}}' > /dev/null
 > wait $waits; cat status
 Waiting for deployment "web" rollout to finish: 1 out of 2 new replicas have been updated...
 deployment "web" successfully rolled out

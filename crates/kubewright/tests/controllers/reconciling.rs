@@ -284,7 +284,10 @@ async fn what_a_reconciler_logs_carries_the_object_the_number_and_the_trigger() 
             }
         }
     });
+    // Whether a span is wanted is decided once per process: a test beside this one may have asked while nobody listened.
+    tracing::callsite::rebuild_interest_cache();
     let running = run(&api, [controller]).await;
+    tracing::callsite::rebuild_interest_cache();
     diary.reaches(1).await;
     running.stop().await.unwrap();
     let text = String::from_utf8(log.0.lock().clone()).unwrap();

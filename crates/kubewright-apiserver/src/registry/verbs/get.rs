@@ -33,6 +33,7 @@ impl Registry {
         let object = committed
             .get(&call.ty.storage, &call.key(call.name))
             .ok_or_else(|| Status::not_found(call.ty.about(call.name)))?;
+        self.check_shown(call.ty, [&object])?;
         Ok(Answer::Stored { code: 200, ty: Arc::clone(call.ty), object })
     }
 }
