@@ -46,8 +46,8 @@ fn map(name: &str) -> ConfigMap {
     map
 }
 
-fn set(value: impl ToString) -> impl FnMut(&mut ConfigMap) + Send {
-    let data = BTreeMap::from([("value".to_owned(), value.to_string())]);
+fn set(value: &str) -> impl FnMut(&mut ConfigMap) + Send + use<> {
+    let data = BTreeMap::from([("value".to_owned(), value.to_owned())]);
     move |map| map.data = Some(data.clone())
 }
 
@@ -67,7 +67,7 @@ async fn every_write_is_seen_by_the_next_read() {
     let client = client(&server);
     let maps = client.of::<ConfigMap>();
     for round in 0..10 {
-        client.create_or_update(&key("m"), set(round)).await.unwrap();
+        client.create_or_update(&key("m"), set(&round.to_string())).await.unwrap();
         let seen = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
         assert_eq!(seen.data.as_ref().unwrap()["value"], round.to_string());
         let patch = Patch::Merge(json!({"metadata": {"labels": {"round": round.to_string()}}}));

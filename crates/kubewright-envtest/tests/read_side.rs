@@ -1,7 +1,6 @@
 //! What the clients and the caches promise, held against a real API server. Where there is none on the machine
 //! (`make real` builds it), the test says so and passes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "a test that does nothing has to say so")]
 
 use std::{collections::BTreeMap, time::Duration};
 
