@@ -25,7 +25,7 @@
 //!
 //! **Which part do I want?**
 //! - [`Controller::of`]: begin here. `owns` and `watches` say what else wakes it up.
-//! - [`Watch`]: one kind to watch, through which [predicates](predicate), to whose keys ([handler](handler)).
+//! - [`Watch`]: one kind to watch, through which [predicates](predicate), to whose keys ([handler]).
 //! - [`Source`]: other things that wake a controller up: a channel, an informer of your own, any function.
 //! - [`Reconciler`]: a closure will do; implement it for a type that has something to remember.
 //! - [`Context`]: what a reconciler gets. [`Action`]: what it says at the end.
