@@ -11,7 +11,8 @@ use std::{
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, DeploymentStatus},
-    core::v1::{ConfigMap, Secret},
+    coordination::v1::Lease,
+    core::v1::{ConfigMap, Event, Secret},
 };
 use kube::api::{Patch, PostParams};
 use kubewright::{
@@ -284,4 +285,55 @@ async fn owned_objects_come_back_and_are_adopted_only_once() {
     .await;
     handle.stop();
     task.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_elected_manager_works_records_events_and_gives_its_lease_back() {
+    let server = server();
+    let maps = kube::Api::<ConfigMap>::namespaced(server.client(), "default");
+    let leases = kube::Api::<Lease>::namespaced(server.client(), "default");
+    let events = kube::Api::<Event>::namespaced(server.client(), "default");
+    maps.create(&PostParams::default(), &map("a")).await.unwrap();
+    let manager = async |done: Arc<AtomicUsize>| {
+        let controller = Controller::of::<ConfigMap>().reconcile(move |cx: Context<ConfigMap>| {
+            done.fetch_add(1, Ordering::Relaxed);
+            cx.event("Synced", "seen by the leader");
+            async { Ok(Action::done()) }
+        });
+        Manager::builder("elected")
+            .client(server.client())
+            .signals(false)
+            .leader_election(true)
+            .controller(controller)
+            .build()
+            .await
+            .unwrap()
+    };
+    let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let leader = manager(Arc::clone(&first)).await;
+    let handle = leader.handle();
+    let leading = tokio::spawn(leader.run());
+    eventually("the leader works", async || first.load(Ordering::Relaxed) > 0).await;
+    let holder = async || leases.get("elected").await.unwrap().spec.unwrap().holder_identity;
+    let held_by = holder().await;
+    assert!(held_by.as_ref().is_some_and(|holder| !holder.is_empty()));
+
+    let candidate = manager(Arc::clone(&second)).await;
+    let stop = candidate.handle();
+    let waiting = tokio::spawn(candidate.run());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(second.load(Ordering::Relaxed), 0, "there is a leader");
+
+    handle.stop();
+    leading.await.unwrap().unwrap();
+    eventually("the candidate takes over", async || second.load(Ordering::Relaxed) > 0).await;
+    assert_ne!(holder().await, held_by);
+    stop.stop();
+    waiting.await.unwrap().unwrap();
+
+    // Stopping waits for the last events.
+    let recorded = events.list(&kube::api::ListParams::default()).await.unwrap();
+    let synced = recorded.items.iter().find(|event| event.reason.as_deref() == Some("Synced")).unwrap();
+    assert_eq!(synced.message.as_deref(), Some("seen by the leader"));
+    assert_eq!(synced.involved_object.name.as_deref(), Some("a"));
 }
