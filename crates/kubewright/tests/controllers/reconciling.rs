@@ -251,54 +251,6 @@ async fn an_object_that_does_not_fit_its_type_is_a_terminal_error_and_not_an_abs
     running.stop().await.unwrap();
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_a_reconciler_logs_carries_the_object_the_number_and_the_trigger() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let api = FakeApi::new();
-    api.put_config_map("default", "a", "1");
-    let diary = Diary::default();
-    let controller = maps().0.reconcile({
-        let diary = diary.clone();
-        move |_: Context<ConfigMap>| {
-            diary.write("once");
-            async {
-                tracing::info!("hello");
-                Ok(Action::done())
-            }
-        }
-    });
-    // Whether a span is wanted is decided once per process: a test beside this one may have asked while nobody listened.
-    tracing::callsite::rebuild_interest_cache();
-    let running = run(&api, [controller]).await;
-    tracing::callsite::rebuild_interest_cache();
-    diary.reaches(1).await;
-    running.stop().await.unwrap();
-    let text = String::from_utf8(log.0.lock().clone()).unwrap();
-    let line = text.lines().find(|line| line.contains("hello")).expect("the line");
-    for wanted in
-        ["reconcile{", "controller=\"maps\"", "object=\"default/a\"", "id=1", "trigger=ConfigMap listed"]
-    {
-        assert!(line.contains(wanted), "{wanted} in {line}");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn live_changes_overtake_the_initial_list() {
     let api = FakeApi::new();
