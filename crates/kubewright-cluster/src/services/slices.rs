@@ -198,15 +198,15 @@ impl Arrangement<'_> {
         }
         vacant.extend(by_ports.into_values().flatten());
         if kept == 0 && update.is_empty() && create.is_empty() {
-            let placeholder = self.slice(&[], Vec::new());
+            let empty = self.slice(&[], Vec::new());
             if let [only] = vacant.as_slice()
                 && only.endpoints.as_ref().is_none_or(Vec::is_empty)
                 && only.ports.as_ref().is_none_or(Vec::is_empty)
-                && only.metadata.labels == placeholder.metadata.labels
+                && only.metadata.labels == empty.metadata.labels
             {
                 return;
             }
-            create.push(placeholder);
+            create.push(empty);
         }
         while !vacant.is_empty() {
             let Some(mut new) = create.pop() else { break };
