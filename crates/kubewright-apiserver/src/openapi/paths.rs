@@ -1,10 +1,41 @@
 //! What can be done with a resource: methods, parameters, bodies and answers by name of definition.
 
-use super::schema::{META, name_of};
+use serde_json::{Map, Value};
+
+use super::schema::{Definitions, META, name_of};
 use crate::{
     registry::descriptor::{Descriptor, Subresource},
     schema::{Gvk, Schemas},
 };
+
+/// The paths of some types in the words of one version of `OpenAPI`, and on the way what they are defined by.
+pub(super) fn render<'t>(
+    types: impl IntoIterator<Item = &'t Descriptor>,
+    definitions: &mut Definitions<'_>,
+    parameter: fn(&str, &str, &str) -> Value,
+    operation: fn(&Operation, &str) -> Value,
+) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for ty in types {
+        definitions.add_type(ty);
+        for sub in ty.subresources.iter().filter(|sub| !sub.group.is_empty()) {
+            definitions.add_kind(&Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref()));
+        }
+        for path in of(ty) {
+            let mut item = Map::new();
+            let mut parameters: Vec<Value> =
+                path.parameters().map(|name| parameter(name, "path", "string")).collect();
+            parameters.push(parameter("pretty", "query", "string"));
+            item.insert("parameters".into(), Value::Array(parameters));
+            for one in &path.operations {
+                item.insert(one.method.into(), operation(one, &tag(ty)));
+            }
+            paths.insert(path.path, Value::Object(item));
+        }
+    }
+    paths.sort_keys();
+    paths
+}
 
 /// One method of one path.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! `OpenAPI` v2 ("Swagger"): one document for everything.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     info,
@@ -8,30 +8,17 @@ use super::{
     schema::{Definitions, Dialect, META, kind},
     v3::{answer_types, patch_types},
 };
-use crate::{registry::Types, schema::Gvk};
+use crate::registry::Types;
 
 /// `/openapi/v2`
 pub fn document(types: &Types) -> Value {
     let mut definitions = Definitions::new(Dialect::V2, None);
-    let mut paths = Map::new();
-    for ty in types.all() {
-        definitions.add_type(ty);
-        for sub in ty.subresources.iter().filter(|sub| !sub.group.is_empty()) {
-            definitions.add_kind(&Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref()));
-        }
-        for path in paths::of(ty) {
-            let mut item = Map::new();
-            let mut parameters: Vec<Value> =
-                path.parameters().map(|name| parameter(name, "path", "string")).collect();
-            parameters.push(parameter("pretty", "query", "string"));
-            item.insert("parameters".into(), Value::Array(parameters));
-            for operation in &path.operations {
-                item.insert(operation.method.into(), render(operation, &paths::tag(ty)));
-            }
-            paths.insert(path.path, Value::Object(item));
-        }
-    }
-    paths.sort_keys();
+    let paths = paths::render(
+        types.all().iter().map(std::convert::AsRef::as_ref),
+        &mut definitions,
+        parameter,
+        render,
+    );
     json!({"swagger": "2.0", "info": info(), "paths": paths, "definitions": definitions.finish()})
 }
 

@@ -7,7 +7,7 @@ use super::{
     paths::{self, Body, Operation},
     schema::{Definitions, Dialect, META, kind},
 };
-use crate::{registry::Types, schema::Gvk};
+use crate::registry::Types;
 
 /// `/openapi/v3`: where each document is, under which hash.
 pub fn index(types: &Types) -> Value {
@@ -28,25 +28,7 @@ pub fn index(types: &Types) -> Value {
 pub fn document(types: &Types, group: &str, version: &str) -> Option<Value> {
     let served = of_version(types, group, version)?;
     let mut definitions = Definitions::new(Dialect::V3, Some((group, version)));
-    let mut paths = Map::new();
-    for ty in served {
-        definitions.add_type(ty);
-        for sub in ty.subresources.iter().filter(|sub| !sub.group.is_empty()) {
-            definitions.add_kind(&Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref()));
-        }
-        for path in paths::of(ty) {
-            let mut item = Map::new();
-            let mut parameters: Vec<Value> =
-                path.parameters().map(|name| parameter(name, "path", "string")).collect();
-            parameters.push(parameter("pretty", "query", "string"));
-            item.insert("parameters".into(), Value::Array(parameters));
-            for operation in &path.operations {
-                item.insert(operation.method.into(), render(operation, &paths::tag(ty)));
-            }
-            paths.insert(path.path, Value::Object(item));
-        }
-    }
-    paths.sort_keys();
+    let paths = paths::render(served, &mut definitions, parameter, render);
     Some(json!({
         "openapi": "3.0.0", "info": info(), "paths": paths, "components": {"schemas": definitions.finish()},
     }))
