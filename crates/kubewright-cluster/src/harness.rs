@@ -30,8 +30,10 @@ use kubewright::{
     KeyError, Object, ObjectKey,
     cache::Caches,
     client::{ApiError, CachedClient, ClientError, Clients, MapperError},
+    manager::{ManagerBuilder, ManagerHandle},
     scheme::{DecodeError, Scheme},
 };
+use tokio::task::JoinHandle;
 
 use crate::Cluster;
 
@@ -85,6 +87,9 @@ pub enum HarnessError {
         /// The resource, key and version of the last change.
         last: String,
     },
+    /// An operator did not start, or did not stop as it should.
+    #[error("the operator did not run: {0}")]
+    Operator(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Something did not come true.
     #[error("{what} has not come true after {waited:?}")]
     Never {
@@ -95,7 +100,50 @@ pub enum HarnessError {
     },
 }
 
+/// An operator that runs in a cluster. Dropping it kills it, as a node that loses power does;
+/// [`stop`](Self::stop) lets it finish, as SIGTERM does.
+#[derive(Debug)]
+#[must_use = "an operator that is dropped is killed"]
+pub struct Operator {
+    handle: ManagerHandle,
+    task: JoinHandle<Result<(), kubewright::Error>>,
+}
+
+impl Operator {
+    /// The operator's manager.
+    pub fn manager(&self) -> &ManagerHandle {
+        &self.handle
+    }
+
+    /// Whether it has ended by itself.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Asks it to stop, waits until it has, and says how it ended.
+    pub async fn stop(mut self) -> Result<(), HarnessError> {
+        self.handle.stop();
+        match (&mut self.task).await {
+            Ok(ended) => ended.map_err(|error| HarnessError::Operator(error.into())),
+            Err(died) => std::panic::resume_unwind(died.into_panic()),
+        }
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 impl Cluster {
+    /// Runs an operator in the cluster, with the cluster's client and time and without signals.
+    pub async fn run(&self, operator: ManagerBuilder) -> Result<Operator, HarnessError> {
+        let manager = operator.client(self.client()).clock(self.clock().clone()).signals(false);
+        let manager = manager.build().await.map_err(|error| HarnessError::Operator(error.into()))?;
+        Ok(Operator { handle: manager.handle(), task: tokio::spawn(manager.run()) })
+    }
+
     /// Applies all objects of a manifest, as `kubectl apply --server-side` does. Those that name no namespace and need
     /// one go to `default`.
     pub async fn apply(&self, manifest: &str) -> Result<Vec<DynamicObject>, HarnessError> {

@@ -24,5 +24,5 @@ pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
-pub use harness::HarnessError;
+pub use harness::{HarnessError, Operator};
 pub use parts::Parts;
