@@ -5,6 +5,7 @@ mod support;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use kube::api::PropagationPolicy;
 use kubewright::Result;
 use kubewright_cluster::Cluster;
 use sample_controller::Foo;
@@ -90,14 +91,14 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo()
 async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted() -> Result<()> {
     let cluster = cluster().await;
     let _operator = started(&cluster).await?;
-    for how in ["Background", "Foreground"] {
+    for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         cluster.apply(&foo("example-foo", "web", Some(2))).await?;
         cluster.settled().await?;
-        delete::<Foo>(&cluster, "example-foo", how).await?;
+        delete::<Foo>(&cluster, "example-foo", how.clone()).await?;
         cluster.settled().await?;
-        assert!(cluster.find::<Foo>("default/example-foo").await?.is_none(), "{how}");
-        assert_eq!(names::<Deployment>(&cluster).await?, [""; 0], "{how}");
-        assert_eq!(names::<ReplicaSet>(&cluster).await?, [""; 0], "{how}");
+        assert!(cluster.find::<Foo>("default/example-foo").await?.is_none(), "{how:?}");
+        assert_eq!(names::<Deployment>(&cluster).await?, [""; 0], "{how:?}");
+        assert_eq!(names::<ReplicaSet>(&cluster).await?, [""; 0], "{how:?}");
     }
     Ok(())
 }
@@ -270,5 +271,24 @@ async fn replicas_beyond_one_to_ten_are_refused() -> Result<()> {
             assert!(refused.to_string().contains("spec.replicas"), "{refused}");
         }
     }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rights_in_config_are_enough() -> Result<()> {
+    let cluster = cluster().await;
+    cluster.apply(include_str!("../config/crd.yaml")).await?;
+    cluster.apply(include_str!("../config/rbac.yaml")).await?;
+    let operator = operator_of_a_pod(&cluster).await?;
+    cluster.apply(&foo("example-foo", "web", Some(2))).await?;
+    cluster.settled().await?;
+    cluster.apply(&foo("example-foo", "web", Some(3))).await?;
+    cluster.settled().await?;
+    assert_eq!(available(&cluster, "example-foo").await?, Some(3));
+    assert_eq!(events(&cluster, "example-foo").await?[0].1, "Synced");
+    delete::<Foo>(&cluster, "example-foo", PropagationPolicy::Foreground).await?;
+    cluster.settled().await?;
+    assert_eq!(names::<Deployment>(&cluster).await?, [""; 0]);
+    operator.abort();
     Ok(())
 }

@@ -7,14 +7,18 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Event},
 };
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
 };
-use kubewright::Result;
+use kubewright::{
+    Result,
+    client::{Clients, Impersonation},
+};
 use kubewright_cluster::{Cluster, Operator};
 use sample_controller::Foo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 pub async fn cluster() -> Cluster {
     let start = "2026-01-01T00:00:00Z".parse().expect("a time");
@@ -25,6 +29,21 @@ pub async fn cluster() -> Cluster {
 pub async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
     Ok(cluster.run(sample_controller::operator()).await?)
+}
+
+/// The operator with the rights that it has in a pod of its own.
+pub async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()>>> {
+    let account = Impersonation::user("system:serviceaccount:sample-controller:sample-controller")
+        .group("system:serviceaccounts")
+        .group("system:authenticated");
+    let client = Clients::new(cluster.client()).impersonate(account).client();
+    let manager = sample_controller::operator()
+        .client(Client::new(client, "sample-controller"))
+        .clock(cluster.clock().clone())
+        .signals(false)
+        .build()
+        .await?;
+    Ok(tokio::spawn(manager.run()))
 }
 
 /// A Foo as its user writes it.
@@ -54,13 +73,11 @@ where
 }
 
 /// Deletes an object in one of the ways there are.
-pub async fn delete<K>(cluster: &Cluster, name: &str, how: &str) -> Result<()>
+pub async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    let policy =
-        if how == "Foreground" { PropagationPolicy::Foreground } else { PropagationPolicy::Background };
-    let params = DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() };
+    let params = DeleteParams { propagation_policy: Some(how), ..DeleteParams::default() };
     api::<K>(cluster).delete(name, &params).await?;
     Ok(())
 }
