@@ -23,6 +23,7 @@ use crate::{
         builtin::GROUPS,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
+        json::text,
         semantics::{FieldValidation, PatchKind},
         validation::Errors,
         verbs::{delete::DeleteOptions, options::ListOptions},
@@ -102,6 +103,10 @@ impl Incoming<'_> {
     fn path(&self, registry: &Registry) -> Result<Response<ApiBody>, Status> {
         let parts: Vec<&str> = self.path.split('/').filter(|p| !p.is_empty()).collect();
         let types = registry.types();
+        let reads = matches!(*self.method, Method::GET | Method::HEAD);
+        if !reads && matches!(parts.as_slice(), ["api", _] | ["apis", _, _]) {
+            return Err(Status::method_not_allowed());
+        }
         let found = match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
                 return Ok(respond::text(200, "ok"));
@@ -191,11 +196,7 @@ impl Incoming<'_> {
             let ours = clause.media == "application/json"
                 && clause.param("g") == "apidiscovery.k8s.io"
                 && clause.param("as") == "APIGroupDiscoveryList";
-            match clause.param("v") {
-                "v2" if ours => Some("v2"),
-                "v2beta1" if ours => Some("v2beta1"),
-                _ => None,
-            }
+            (ours && clause.param("v") == "v2").then_some("v2")
         })
     }
 
@@ -284,9 +285,11 @@ impl Incoming<'_> {
             "list" | "watch" => {
                 let mut options = ListOptions::parse(self.query.iter())?;
                 options.watch = route.verb == "watch";
-                // The name came out of the selector, which still holds it.
+                // A name that came out of the selector is still held by that; one of an old watch path is not.
+                let selected = options.fields.required("metadata.name").is_some();
+                let name = if selected { "" } else { call.name };
                 let call =
-                    &Call { name: "", options: WriteOptions::default(), warnings: Mutex::default(), ..*call };
+                    &Call { name, options: WriteOptions::default(), warnings: Mutex::default(), ..*call };
                 if options.watch { registry.watch(call, &options) } else { registry.list(call, &options) }
             }
             "get" => {
@@ -392,6 +395,12 @@ impl Incoming<'_> {
         }
         let (body, format) = self.text("DeleteOptions", "v1", true)?;
         let body = decode::plain("DeleteOptions", &body, format)?;
+        let (kind, version) = (text(&body, "kind"), text(&body, "apiVersion"));
+        if !matches!(kind, "" | "DeleteOptions") {
+            return Err(Status::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?}"
+            )));
+        }
         DeleteOptions::parse(Some(&body), self.query.iter())
     }
 
