@@ -21,7 +21,7 @@ impl fmt::Display for MyPod {
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(|line| println!("{line}")).await?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?, |line| println!("{line}")).await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
