@@ -33,10 +33,12 @@ struct FooStatus {
 
 /// Keeps one Deployment per Foo.
 async fn reconcile(cx: Context<Foo>) -> Result<Action> {
-    let Some(foo) = cx.object()? else { return Ok(Action::done()) };
+    let Some(sample) = cx.object()? else { return Ok(Action::done()) };
     let deployment = cx
-        .create_or_update(&foo.spec.deployment_name, |deployment: &mut Deployment| desired(&foo, deployment))
-        .controlled_by(&*foo)
+        .create_or_update(&sample.spec.deployment_name, |deployment: &mut Deployment| {
+            desired(&sample, deployment)
+        })
+        .controlled_by(&*sample)
         .await?;
     let available = deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
     cx.status(|status: &mut FooStatus| status.available_replicas = available).await?;
@@ -44,13 +46,13 @@ async fn reconcile(cx: Context<Foo>) -> Result<Action> {
     Ok(Action::done())
 }
 
-fn desired(foo: &Foo, deployment: &mut Deployment) -> Result<()> {
+fn desired(sample: &Foo, deployment: &mut Deployment) -> Result<()> {
     let spec = &mut deployment.spec;
-    spec.replicas = foo.spec.replicas;
+    spec.replicas = sample.spec.replicas;
     if spec.template.spec.is_none() {
-        spec.selector = serde_json::from_value(json!({"matchLabels": {"foo": foo.name_any()}}))?;
+        spec.selector = serde_json::from_value(json!({"matchLabels": {"foo": sample.name_any()}}))?;
         spec.template = serde_json::from_value(json!({
-            "metadata": {"labels": {"foo": foo.name_any()}},
+            "metadata": {"labels": {"foo": sample.name_any()}},
             "spec": {"containers": [{"name": "web", "image": "nginx"}]},
         }))?;
     }

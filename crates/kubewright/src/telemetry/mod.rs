@@ -11,7 +11,7 @@
 //!   `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`); the protocol is OTLP over HTTP, in protobuf.
 //!
 //! Whoever sets a `tracing` subscriber before the manager runs keeps it, and nothing of this happens. With the feature
-//! `otel`, [`SpanExport`] is the part that such a subscriber can take over.
+//! `otel`, `SpanExport` is the part that such a subscriber can take over.
 //!
 //! # Pitfalls
 //! - A collector that is not there, or a variable that makes no sense, is reported in the log and never stops the program.

@@ -237,7 +237,7 @@ async fn at_work(leading: watch::Receiver<bool>, diary: &Diary, lease: &Diary, w
         .controller(controller)
         .build()
         .await
-        .unwrap();
+        .expect("a client is given");
     let running = Running { handle: manager.handle(), task: tokio::spawn(manager.run()) };
     eventually("it began", || diary.len() == 1).await;
     running
