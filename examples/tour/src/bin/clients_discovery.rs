@@ -1,7 +1,5 @@
 //! The discovery client, what the server serves: prints the resources of the core group, subresources included.
 
-use std::error::Error;
-
 use kubewright::client::Clients;
 
 #[tokio::main]
@@ -12,9 +10,11 @@ async fn main() -> kubewright::Result<()> {
 }
 
 /// Asks once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let served = clients.discovery().resources().await?;
-    let core = served.group_version("v1").ok_or("the server does not serve v1")?;
+    let core = served
+        .group_version("v1")
+        .ok_or_else(|| kubewright::Error::message("the server does not serve v1"))?;
     for resource in &core.resources {
         print(resource.plural.clone());
         for part in &resource.subresources {

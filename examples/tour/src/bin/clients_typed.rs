@@ -1,7 +1,5 @@
 //! The typed client, objects as Rust types: prints the name of every node.
 
-use std::error::Error;
-
 use kubewright::{
     client::{
         Clients,
@@ -18,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
 }
 
 /// Lists once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let nodes = clients.typed::<Node>().list(&ListParams::default()).await?;
     for (i, node) in nodes.iter().enumerate() {
         print(format!("{i} {}", node.name_any()));

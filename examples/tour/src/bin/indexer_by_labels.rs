@@ -1,7 +1,5 @@
 //! `Indexer` with an index of one's own, by the keys of labels: prints for each label which config maps have it.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{IndexFn, Lazy, ListWatch, SharedInformer},
     client::Clients,
@@ -18,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
 }
 
 /// Waits for the cache, reads from it and ends.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));
     maps.add_index(IndexFn::new("labels", |map: &Lazy<ConfigMap>| {

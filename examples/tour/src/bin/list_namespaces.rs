@@ -1,7 +1,5 @@
 //! The smallest program: prints the name of every namespace.
 
-use std::error::Error;
-
 use kubewright::{
     client::{
         Clients,
@@ -18,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
 }
 
 /// Lists once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     for namespace in clients.typed::<Namespace>().list(&ListParams::default()).await? {
         print(namespace.name_any());
     }

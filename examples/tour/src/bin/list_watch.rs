@@ -1,8 +1,6 @@
 //! `ListWatch`, the box nearest to the server: prints the config maps of namespace `tmp`, the version of that list,
 //! and then every change, until the server ends the watch.
 
-use std::error::Error;
-
 use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::ConfigMap, kube::Client};
 
 #[tokio::main]
@@ -13,7 +11,7 @@ async fn main() -> kubewright::Result<()> {
 }
 
 /// Lists, then watches from the version of the list. Nobody watches again when the watch ends: that is the reflector.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let maps = ListWatch::<ConfigMap>::new(client).namespace("tmp");
     let (present, version) = maps.list().await?;
     print("Initial list:".to_owned());
