@@ -63,6 +63,12 @@ pub(super) enum Outcome {
     Error,
 }
 
+impl Outcome {
+    pub(super) fn name(self) -> &'static str {
+        RESULTS[self as usize]
+    }
+}
+
 const RESULTS: [&str; 4] = ["success", "requeue", "requeue_after", "error"];
 
 /// controller-runtime's bounds, in seconds.

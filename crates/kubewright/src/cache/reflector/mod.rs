@@ -18,6 +18,9 @@
 //! Pitfall: a `kube::Client` retries 429, 503 and 504 by itself unless its configuration says otherwise, which hides
 //! them from the reflector. Clients made by [`client`](crate::client) do not.
 
+mod list;
+mod present_state;
+
 use std::{sync::Arc, time::Duration};
 
 use kube::Resource;
@@ -27,29 +30,21 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     fault::Fault,
-    list_watch::{ListRequest, ListWatch, ListWatchError, WatchEvent, WatchRequest, WatchStream},
+    list_watch::{ListWatch, ListWatchError, WatchEvent, WatchRequest, WatchStream},
     object::Lazy,
-    reflector_store::{ReflectorStore, Replacement},
+    reflector_store::ReflectorStore,
     request::Failure,
     running::Running,
     thread_safe_store::StoreError,
 };
 use crate::{Backoff, Random};
 
-/// What client-go asks for at a time.
-const PAGE: u32 = 500;
 /// A watch is asked to end after this time and up to as much again, so that connections move to new servers.
 const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
 /// What a server may be late in ending a watch before the connection counts as dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
-/// How long a stream of the present state may be silent before a list is tried instead.
-const INITIAL_SILENCE: Duration = Duration::from_secs(30);
-/// How often a stream of the present state may end early before a list is tried instead.
-const INITIAL_ATTEMPTS: u32 = 3;
 /// A watch that ends sooner than this without an event is a fault.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// Objects of a stream of the present state that are handed over at a time.
-const CHUNK: usize = 256;
 
 /// Follows one kind into one store.
 ///
@@ -272,165 +267,9 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         }
     }
 
-    async fn list(&mut self) -> Result<(), ListWatchError> {
-        let last = self.position.resource_version();
-        let version = match last.as_str() {
-            _ if self.version_unavailable => String::new(),
-            "" => "0".to_owned(),
-            _ => last,
-        };
-        match self.list_at(&version).await {
-            Err(error) if error.is_expired() || error.is_too_large_version() => {
-                self.report(error);
-                self.version_unavailable = true;
-                self.list_at("").await?;
-            }
-            other => other?,
-        }
-        self.version_unavailable = false;
-        Ok(())
-    }
-
-    async fn list_at(&mut self, version: &str) -> Result<(), ListWatchError> {
-        // A list at a version is answered from the server's memory, but only when no page size is asked for.
-        let limit = match self.page_size {
-            Some(size) => Some(size),
-            None if self.paginated => Some(PAGE),
-            None if version.is_empty() || version == "0" => Some(PAGE),
-            None => None,
-        };
-        let mut request = ListRequest { resource_version: version.to_owned(), limit, continue_token: None };
-        let mut replacement = self.store.replacing();
-        loop {
-            let token = match self.list_one_page(&request, &mut *replacement).await {
-                Ok(token) => token,
-                // The pages of this list are gone while we were reading them: once more, in one piece.
-                Err(error) if error.is_expired() && request.continue_token.is_some() => {
-                    self.report(error);
-                    request = ListRequest { resource_version: version.to_owned(), ..ListRequest::default() };
-                    replacement = self.store.replacing();
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            match token {
-                PageEnd::More(token) => {
-                    self.paginated |= version == "0";
-                    request.continue_token = Some(token);
-                }
-                PageEnd::Last(resource_version) => {
-                    self.settle(replacement.commit());
-                    self.come_to(&resource_version);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    async fn list_one_page(
-        &self,
-        request: &ListRequest,
-        replacement: &mut dyn Replacement<Lazy<K>>,
-    ) -> Result<PageEnd, ListWatchError> {
-        let mut page = self.list_watch.list_page(request).await?;
-        let store = &self.store;
-        while let Some(objects) = page.next(&|key| store.known(key)).await? {
-            if !objects.is_empty() {
-                self.settle(replacement.page(objects));
-            }
-            tokio::task::consume_budget().await;
-        }
-        let meta = page.into_meta();
-        Ok(match meta.continue_token {
-            Some(token) => PageEnd::More(token),
-            None => PageEnd::Last(meta.resource_version),
-        })
-    }
-
     fn come_to(&self, resource_version: &str) {
         self.position.set(resource_version);
         self.store.observed(resource_version);
-    }
-
-    /// The present state as a stream that goes on with the changes; None when a list must do.
-    async fn stream_present_state(&mut self) -> Option<WatchStream<K>> {
-        let mut attempts = 0;
-        loop {
-            let failed = match self.list_watch.open_watch(&self.watch_request(true)).await {
-                Ok(mut stream) => match self.take_present_state(&mut stream).await {
-                    Ok(true) => {
-                        self.version_unavailable = false;
-                        return Some(stream);
-                    }
-                    Ok(false) => None,
-                    Err(error) => Some(error),
-                },
-                Err(error) => Some(error),
-            };
-            attempts += 1;
-            match failed {
-                Some(error) if error.is_connection_refused() || error.is_too_many_requests() => {
-                    attempts = 0;
-                    self.wait_after(error).await;
-                }
-                Some(error) if error.is_expired() || error.is_too_large_version() => {
-                    self.version_unavailable = true;
-                    self.report(error);
-                }
-                // A refusal is an answer, and so is silence; a stream that breaks may be bad luck.
-                Some(error) if matches!(error.failure, Failure::Refused { .. } | Failure::Silent(_)) => {
-                    self.report(error);
-                    return None;
-                }
-                Some(error) if attempts < INITIAL_ATTEMPTS => self.wait_after(error).await,
-                Some(error) => {
-                    self.report(error);
-                    return None;
-                }
-                None if attempts < INITIAL_ATTEMPTS => {
-                    let wait = self.backoff.next(&self.random);
-                    sleep(wait).await;
-                }
-                None => return None,
-            }
-            if attempts >= INITIAL_ATTEMPTS {
-                return None;
-            }
-        }
-    }
-
-    /// Reads up to the bookmark that ends the present state. False when the stream ends before it.
-    async fn take_present_state(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
-        let mut replacement = self.store.replacing();
-        let mut chunk = Vec::new();
-        loop {
-            let store = &self.store;
-            let Ok(batch) = timeout(INITIAL_SILENCE, stream.next_batch(&|key| store.known(key))).await else {
-                return Err(self.list_watch.silent("watch", INITIAL_SILENCE));
-            };
-            let Some(mut batch) = batch else { return Ok(false) };
-            while let Some(event) = batch.pop_front() {
-                match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => chunk.push(object),
-                    WatchEvent::Deleted(object) => {
-                        self.settle(replacement.page(std::mem::take(&mut chunk)));
-                        self.settle(replacement.remove(object));
-                    }
-                    WatchEvent::Bookmark { resource_version, initial_events_end: true } => {
-                        self.settle(replacement.page(chunk));
-                        self.settle(replacement.commit());
-                        self.come_to(&resource_version);
-                        stream.put_back(batch);
-                        return Ok(true);
-                    }
-                    WatchEvent::Bookmark { .. } | WatchEvent::PassedOver { .. } => {}
-                }
-                if chunk.len() >= CHUNK {
-                    self.settle(replacement.page(std::mem::take(&mut chunk)));
-                }
-            }
-            tokio::task::consume_budget().await;
-        }
     }
 
     /// Follows one watch to its end.
@@ -509,9 +348,4 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         }
         ended
     }
-}
-
-enum PageEnd {
-    More(String),
-    Last(String),
 }

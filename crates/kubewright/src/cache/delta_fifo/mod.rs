@@ -6,8 +6,13 @@
 //!
 //! Use it when you want every change of an object; use [`Fifo`](super::Fifo) when the latest state will do.
 
+mod delta;
+mod replacing;
+#[cfg(test)]
+mod tests;
+
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     fmt,
     sync::Arc,
 };
@@ -16,71 +21,13 @@ use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+pub use self::delta::{Delta, Deltas};
 use super::{
-    reflector_store::{ReflectorStore, Replacement},
+    reflector_store::ReflectorStore,
     store::{KeyFn, Store},
     thread_safe_store::StoreError,
 };
 use crate::{KeyError, ObjectKey};
-
-/// One thing that happened to an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delta<T> {
-    /// It appeared.
-    Added(T),
-    /// It changed.
-    Updated(T),
-    /// A new list has it; whether it changed is not known.
-    Replaced(T),
-    /// Nothing happened; it is time to look again.
-    Sync(T),
-    /// It is gone.
-    Deleted {
-        /// The last state that was seen.
-        object: T,
-        /// The watch missed the deletion, so the object may have changed once more before it went. This is what
-        /// client-go calls `DeletedFinalStateUnknown`.
-        final_state_unknown: bool,
-    },
-}
-
-impl<T> Delta<T> {
-    /// The object, as of this delta.
-    pub fn object(&self) -> &T {
-        match self {
-            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
-                object
-            }
-            Self::Deleted { object, .. } => object,
-        }
-    }
-
-    /// The name of the kind of delta, as client-go prints it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Added(_) => "Added",
-            Self::Updated(_) => "Updated",
-            Self::Replaced(_) => "Replaced",
-            Self::Sync(_) => "Sync",
-            Self::Deleted { .. } => "Deleted",
-        }
-    }
-
-    fn is_deleted(&self) -> bool {
-        matches!(self, Self::Deleted { .. })
-    }
-}
-
-/// All deltas of one object, oldest first, as they leave the queue.
-#[derive(Debug, Clone)]
-pub struct Deltas<T> {
-    /// Which object.
-    pub key: ObjectKey,
-    /// What happened to it, oldest first; never empty.
-    pub deltas: Vec<Delta<T>>,
-    /// Whether the object was part of the first list.
-    pub is_in_initial_list: bool,
-}
 
 /// A queue of [`Deltas`], one entry per object.
 ///
@@ -387,118 +334,6 @@ impl<T> Item<T> {
     }
 }
 
-struct Replacing<T> {
-    fifo: DeltaFifo<T>,
-    seen: HashSet<ObjectKey, FixedState>,
-}
-
-impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
-    fn page(&mut self, objects: Vec<T>) -> Result<(), StoreError> {
-        let inner = &self.fifo.inner;
-        let keyed: Vec<_> = objects
-            .into_iter()
-            .map(|object| Ok(((inner.key)(&object)?, object)))
-            .collect::<Result<_, KeyError>>()?;
-        let mut state = inner.state.lock();
-        for (key, object) in keyed {
-            self.seen.insert(key.clone());
-            let first = !state.populated;
-            let item = state.push(key, Delta::Replaced(object));
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
-        }
-        drop(state);
-        inner.changed.notify_one();
-        Ok(())
-    }
-
-    fn remove(&mut self, object: T) -> Result<(), StoreError> {
-        let inner = &self.fifo.inner;
-        let key = (inner.key)(&object)?;
-        self.seen.remove(&key);
-        inner.state.lock().push(key, Delta::Deleted { object, final_state_unknown: false });
-        inner.changed.notify_one();
-        Ok(())
-    }
-
-    fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        let inner = &self.fifo.inner;
-        let mut state = inner.state.lock();
-        let mut gone: Vec<(ObjectKey, T)> = Vec::new();
-        for key in state.queue.iter().filter(|key| !self.seen.contains(*key)) {
-            if let Some(newest) = state.items.get(key).and_then(|item| item.deltas.last()) {
-                gone.push((key.clone(), newest.object().clone()));
-            }
-        }
-        for (key, object) in &state.in_flight {
-            if !self.seen.contains(key) && !state.items.contains_key(key) {
-                gone.push((key.clone(), object.clone()));
-            }
-        }
-        if let Some(known) = &inner.known {
-            let held: HashSet<ObjectKey, FixedState> =
-                state.in_flight.iter().map(|(key, _)| key.clone()).collect();
-            for key in known.list_keys() {
-                if !self.seen.contains(&key)
-                    && !state.items.contains_key(&key)
-                    && !held.contains(&key)
-                    && let Some(object) = known.get_by_key(&key)
-                {
-                    gone.push((key, object));
-                }
-            }
-        }
-        for (key, object) in gone {
-            let first = !state.populated;
-            let item = state.push(key, Delta::Deleted { object, final_state_unknown: true });
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
-        }
-        state.populated = true;
-        drop(state);
-        inner.changed.notify_one();
-        Ok(())
-    }
-}
-
-impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
-    fn add(&self, object: T) -> Result<(), StoreError> {
-        DeltaFifo::add(self, object)
-    }
-
-    fn update(&self, object: T) -> Result<(), StoreError> {
-        DeltaFifo::update(self, object)
-    }
-
-    fn delete(&self, object: T) -> Result<(), StoreError> {
-        DeltaFifo::delete(self, object)
-    }
-
-    fn replacing(&self) -> Box<dyn Replacement<T>> {
-        Box::new(Replacing { fifo: self.clone(), seen: HashSet::default() })
-    }
-
-    fn known(&self, key: &ObjectKey) -> Option<T> {
-        self.inner.known.as_ref()?.get_by_key(key)
-    }
-
-    fn resync(&self) -> Result<(), StoreError> {
-        DeltaFifo::resync(self);
-        Ok(())
-    }
-
-    fn observed(&self, resource_version: &str) {
-        let mut state = self.inner.state.lock();
-        state.observed = Observed { resource_version: Some(resource_version.into()), told: false };
-        drop(state);
-        self.inner.changed.notify_one();
-    }
-}
-
 impl<T> Clone for DeltaFifo<T> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
@@ -510,7 +345,3 @@ impl<T> fmt::Debug for DeltaFifo<T> {
         f.debug_struct("DeltaFifo").field("queued", &self.inner.state.lock().queue.len()).finish()
     }
 }
-
-#[cfg(test)]
-#[path = "delta_fifo_tests.rs"]
-mod tests;
