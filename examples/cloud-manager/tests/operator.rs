@@ -15,9 +15,8 @@ use kubewright_cluster::Cluster;
 use serde_json::json;
 use support::*;
 
-#[tokio::test(start_paused = true)]
-async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -55,9 +54,8 @@ async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready() -> Result
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn each_part_waits_until_the_one_before_is_ready() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn each_part_waits_until_the_one_before_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     // One pod at a time: a part that gets none does not become ready.
     allow_pods(&cluster, 1).await?;
@@ -78,9 +76,8 @@ async fn each_part_waits_until_the_one_before_is_ready() -> Result<()> {
     until_ready(&cluster).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_comes_after_a_front_that_does_not_come_up() -> Result<()> {
-    let cluster = cluster_of(0).await;
+#[kubewright_cluster::test(nodes = 0)]
+async fn nothing_comes_after_a_front_that_does_not_come_up(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -90,9 +87,8 @@ async fn nothing_comes_after_a_front_that_does_not_come_up() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_parts_follow_the_images_and_the_password() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -115,9 +111,8 @@ async fn the_parts_follow_the_images_and_the_password() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn renamed_parts_are_made_anew_and_the_old_ones_go() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -152,9 +147,8 @@ async fn renamed_parts_are_made_anew_and_the_old_ones_go() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_its_own_children_are_cleaned_up() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     let other = SAMPLE
@@ -172,9 +166,10 @@ async fn only_its_own_children_are_cleaned_up() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted(
+    cluster: Cluster,
+) -> Result<()> {
     let _operator = started(&cluster).await?;
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         cluster.apply(SAMPLE).await?;
@@ -191,9 +186,8 @@ async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_dele
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn deleted_parts_come_back() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -212,9 +206,8 @@ async fn deleted_parts_come_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn parts_that_were_changed_by_hand_are_put_right() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -234,9 +227,8 @@ async fn parts_that_were_changed_by_hand_are_put_right() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_part_that_somebody_else_controls_is_waited_for() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let owner = "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: default}}";
     cluster.apply(owner).await?;
@@ -262,9 +254,8 @@ async fn a_part_that_somebody_else_controls_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_part_that_nobody_controls_is_adopted() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let foreign =
         include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: ake-front\n  namespace");
@@ -277,9 +268,8 @@ async fn a_part_that_nobody_controls_is_adopted() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_written_while_nothing_changes() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -300,9 +290,8 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
     let operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     while cluster.find::<Secret>("default/cm-dbauth").await?.is_none() {
@@ -319,9 +308,10 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next() ->
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
     let operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;

@@ -19,15 +19,6 @@ use kubewright_cluster::{Cluster, Operator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(crate) async fn cluster() -> Cluster {
-    cluster_of(3).await
-}
-
-pub(crate) async fn cluster_of(nodes: u32) -> Cluster {
-    let start = "2026-01-01T00:00:00Z".parse().expect("a time");
-    Cluster::builder().nodes(nodes).virtual_time(start).start().await.expect("a cluster starts")
-}
-
 /// The operator at work in the cluster, with its definition and the storage class of the samples.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;

@@ -21,11 +21,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-pub(crate) async fn cluster() -> Cluster {
-    let start = "2026-01-01T00:00:00Z".parse().expect("a time");
-    Cluster::builder().nodes(3).virtual_time(start).start().await.expect("a cluster starts")
-}
-
 /// The operator at work in the cluster, with its definition.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
