@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::time::Duration;
-
 use cloud_manager::CloudManager;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet, StatefulSet},
@@ -292,19 +290,26 @@ async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()
 
 #[kubewright_cluster::test]
 async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
-    let operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    while cluster.find::<Secret>("default/cm-dbauth").await?.is_none() {
-        cluster.advance(Duration::from_millis(1)).await;
-    }
-    drop(operator);
-    let made = cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid;
+    // Two Deployments, a Secret, a StatefulSet, the status: killed before each, and after the last.
+    for writes in 0..=5 {
+        let operator = started_for(&cluster, writes).await?;
+        operator.manager().leading().await;
+        cluster.apply(SAMPLE).await?;
+        cluster.settled().await?;
+        drop(operator);
+        let made = parts(&cluster).await?;
+        assert_eq!(made.len(), writes.min(4) as usize, "killed after {writes} writes");
 
-    let _next = started(&cluster).await?;
-    cluster.settled().await?;
-    assert_eq!(cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid, made);
-    assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
-    assert_eq!(phase(&cluster).await?, "ready");
+        let next = started(&cluster).await?;
+        until_ready(&cluster).await?;
+        cluster.settled().await?;
+        let all = parts(&cluster).await?;
+        assert!(all.len() == 4 && made.is_subset(&all), "killed after {writes} writes: {made:?} of {all:?}");
+        assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
+        cluster.delete::<CloudManager>("default/cloudmanager-sample").await?; // and from the beginning
+        cluster.settled().await?;
+        next.stop().await?;
+    }
     Ok(())
 }
 
@@ -312,22 +317,31 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
 async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next(
     cluster: Cluster,
 ) -> Result<()> {
-    let operator = started(&cluster).await?;
+    let first = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
-    ask(
-        &cluster,
-        json!({"front": {"deployment": {"name": "web"}}, "db": {"statefulSet": {"name": "maria"}}}),
-    )
-    .await?;
-    while cluster.find::<Deployment>("default/ake-front").await?.is_some() {
-        tokio::task::yield_now().await;
+    first.stop().await?;
+    // Three deletions, then a Deployment, a Secret and a StatefulSet; the names go round.
+    for writes in 0..=6 {
+        let (front, db) = (format!("front-{writes}"), format!("db-{writes}"));
+        let operator = started_for(&cluster, writes).await?;
+        operator.manager().leading().await;
+        let names_of = json!({
+            "front": {"deployment": {"name": front}},
+            "db": {"statefulSet": {"name": db}},
+        });
+        ask(&cluster, names_of).await?;
+        cluster.settled().await?;
+        drop(operator);
+
+        let next = started(&cluster).await?;
+        cluster.settled().await?;
+        assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", &front], "after {writes} writes");
+        assert_eq!(names::<StatefulSet>(&cluster).await?, [db.as_str()], "after {writes} writes");
+        let secrets = names::<Secret>(&cluster).await?;
+        assert!(secrets.contains(&format!("{db}auth")), "after {writes} writes: {secrets:?}");
+        assert_eq!(phase(&cluster).await?, "ready", "after {writes} writes");
+        next.stop().await?;
     }
-    drop(operator);
-    let _next = started(&cluster).await?;
-    cluster.settled().await?;
-    assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", "web"]);
-    assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
-    assert_eq!(phase(&cluster).await?, "ready");
     Ok(())
 }

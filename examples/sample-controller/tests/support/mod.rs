@@ -27,6 +27,12 @@ pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     Ok(cluster.run(sample_controller::operator()).await?)
 }
 
+/// The same, but it gets through with so many writes only.
+pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
+    cluster.apply(include_str!("../../config/crd.yaml")).await?;
+    Ok(cluster.run_cut_off(sample_controller::operator(), writes).await?)
+}
+
 /// The operator with the rights that it has in a pod of its own.
 pub(crate) async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()>>> {
     let account = Impersonation::user("system:serviceaccount:sample-controller:sample-controller")
