@@ -28,6 +28,7 @@
 //!   whatever should have happened in between happens afterwards.
 
 mod changes;
+mod cut_off;
 pub mod manifest;
 mod operator;
 mod report;
