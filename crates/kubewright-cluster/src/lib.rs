@@ -10,7 +10,6 @@
 //! - [`Parts`]: what they share.
 
 mod cluster;
-mod duration;
 pub mod events;
 pub mod harness;
 pub mod lifecycle;
