@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Clock, Error, Object,
-    cache::{CacheOptions, Caches},
+    cache::{CacheOptions, Caches, IndexFn, Lazy},
     client::{CachedClient, Clients},
     controller::{Controller, EventSink},
     events::EventBroadcaster,
@@ -34,9 +34,11 @@ pub struct ManagerBuilder {
     caches: Option<Caches>,
     namespaces: Vec<String>,
     configure: Vec<Configure>,
+    indexes: Vec<Configure>,
     clusters: IndexMap<String, Cluster>,
     runnables: Vec<Box<dyn Runnable>>,
     recorder: Option<Arc<dyn EventSink>>,
+    component: Option<String>,
     candidacy: Option<Box<dyn Candidacy>>,
     leader_election: bool,
     serve: Option<String>,
@@ -63,9 +65,11 @@ impl Manager {
             caches: None,
             namespaces: Vec::new(),
             configure: Vec::new(),
+            indexes: Vec::new(),
             clusters: IndexMap::new(),
             runnables: Vec::new(),
             recorder: None,
+            component: None,
             candidacy: None,
             leader_election: false,
             serve: None,
@@ -120,6 +124,15 @@ impl ManagerBuilder {
         self
     }
 
+    /// Adds an index to the cache of a kind: what [`List::by_index`](crate::client::cached::List::by_index) asks.
+    pub fn index<K>(mut self, index: IndexFn<Lazy<K>>) -> Self
+    where
+        K: Object + Resource<DynamicType = ()>,
+    {
+        self.indexes.push(Box::new(move |caches| Ok(caches.of::<K>().add_index(&index)?)));
+        self
+    }
+
     /// Holds the caches of another cluster too.
     pub fn cluster(mut self, cluster: &Cluster) -> Self {
         self.clusters.insert(cluster.name().to_owned(), cluster.clone());
@@ -157,6 +170,12 @@ impl ManagerBuilder {
         F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
     {
         self.readyz.add(name, check);
+        self
+    }
+
+    /// The component that events name as their source; by default the manager's name.
+    pub fn events_from(mut self, component: &str) -> Self {
+        self.component = Some(component.to_owned());
         self
     }
 
@@ -201,7 +220,8 @@ impl ManagerBuilder {
         if !self.namespaces.is_empty() {
             caches = caches.namespaces(self.namespaces);
         }
-        for configure in self.configure {
+        // An index makes the cache of its kind: what is cached has to be said by then.
+        for configure in self.configure.into_iter().chain(self.indexes) {
             configure(&caches)?;
         }
         let own = Cluster::over(&self.name, &caches);
@@ -214,7 +234,7 @@ impl ManagerBuilder {
         }
         let recorder = self.recorder.unwrap_or_else(|| {
             let events = EventBroadcaster::builder(kube.clone()).clock(self.clock.clone()).start();
-            let recorder = events.recorder(&self.name);
+            let recorder = events.recorder(self.component.as_ref().unwrap_or(&self.name));
             runnables.push(Box::new(Events(events)));
             Arc::new(recorder)
         });
