@@ -20,7 +20,7 @@ use crate::{
     Clock, Error, Object,
     cache::{CacheOptions, Caches, IndexFn, Lazy},
     client::{CachedClient, Clients},
-    controller::{Controller, EventSink},
+    controller::{Controller, EventSink, Journal},
     events::EventBroadcaster,
 };
 
@@ -46,6 +46,7 @@ pub struct ManagerBuilder {
     clock: Clock,
     grace: Duration,
     signals: bool,
+    journal: Option<Journal>,
 }
 
 /// A manager that is ready to run.
@@ -77,6 +78,7 @@ impl Manager {
             clock: Clock::system(),
             grace: Duration::from_secs(30),
             signals: true,
+            journal: None,
         }
     }
 
@@ -210,6 +212,12 @@ impl ManagerBuilder {
         self
     }
 
+    /// Where the controllers write down what they did; by default nowhere.
+    pub fn journal(mut self, journal: &Journal) -> Self {
+        self.journal = Some(journal.clone());
+        self
+    }
+
     /// The manager, before it runs.
     pub async fn build(self) -> Result<Manager, Error> {
         let mut caches = match (self.caches, self.client) {
@@ -264,6 +272,7 @@ impl ManagerBuilder {
             clock: self.clock,
             stop: CancellationToken::new(),
             manager: handle.clone(),
+            journal: self.journal,
         };
         let lifecycle = Lifecycle::new(self.name, context, runnables, added)
             .candidacy(candidacy)
