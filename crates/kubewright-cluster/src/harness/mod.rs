@@ -52,7 +52,7 @@ use crate::Cluster;
 /// Who applies what a test applies.
 const FIELD_MANAGER: &str = "kubewright-test";
 /// Kinds that change without end and mean nothing: heartbeats and what people read.
-const RESTLESS: [&str; 4] = ["leases", "leases.coordination.k8s.io", "events", "events.events.k8s.io"];
+const RESTLESS: [&str; 3] = ["coordination.k8s.io/leases", "events", "events.k8s.io/events"];
 /// A cluster in which nothing has changed for so long has settled.
 const QUIET: Duration = Duration::from_secs(30);
 /// How long a cluster may take to settle, and a condition to come true.

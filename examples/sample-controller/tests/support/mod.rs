@@ -7,12 +7,13 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Event},
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
 };
 use kubewright::{
     Result,
     client::{Clients, Impersonation},
+    manager::election::LeaderElection,
 };
 use kubewright_cluster::{Cluster, Operator};
 use sample_controller::Foo;
@@ -20,25 +21,30 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-pub async fn cluster() -> Cluster {
+pub(crate) async fn cluster() -> Cluster {
     let start = "2026-01-01T00:00:00Z".parse().expect("a time");
     Cluster::builder().nodes(3).virtual_time(start).start().await.expect("a cluster starts")
 }
 
 /// The operator at work in the cluster, with its definition.
-pub async fn started(cluster: &Cluster) -> Result<Operator> {
+pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
     Ok(cluster.run(sample_controller::operator()).await?)
 }
 
 /// The operator with the rights that it has in a pod of its own.
-pub async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()>>> {
+pub(crate) async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()>>> {
     let account = Impersonation::user("system:serviceaccount:sample-controller:sample-controller")
         .group("system:serviceaccounts")
         .group("system:authenticated");
     let client = Clients::new(cluster.client()).impersonate(account).client();
+    let election = LeaderElection::builder(client.clone(), "sample-controller")
+        .namespace("sample-controller") // where a pod of the operator is
+        .clock(cluster.clock().clone())
+        .build()?;
     let manager = sample_controller::operator()
-        .client(Client::new(client, "sample-controller"))
+        .client(client)
+        .candidacy(election)
         .clock(cluster.clock().clone())
         .signals(false)
         .build()
@@ -47,7 +53,7 @@ pub async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()
 }
 
 /// A Foo as its user writes it.
-pub fn foo(name: &str, deployment: &str, replicas: Option<i32>) -> String {
+pub(crate) fn foo(name: &str, deployment: &str, replicas: Option<i32>) -> String {
     let replicas = replicas.map_or(String::new(), |replicas| format!("\n  replicas: {replicas}"));
     format!(
         "apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\nmetadata:\n  name: {name}\n\
@@ -63,7 +69,7 @@ where
 }
 
 /// Changes an object by hand.
-pub async fn patch<K>(cluster: &Cluster, name: &str, change: Value) -> Result<()>
+pub(crate) async fn patch<K>(cluster: &Cluster, name: &str, change: Value) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
@@ -73,7 +79,7 @@ where
 }
 
 /// Deletes an object in one of the ways there are.
-pub async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
+pub(crate) async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
@@ -83,7 +89,7 @@ where
 }
 
 /// The names of all objects of a kind.
-pub async fn names<K>(cluster: &Cluster) -> Result<Vec<String>>
+pub(crate) async fn names<K>(cluster: &Cluster) -> Result<Vec<String>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
@@ -92,7 +98,7 @@ where
 }
 
 /// What was told of a Foo: type, reason and message of its events.
-pub async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String, String, String)>> {
+pub(crate) async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String, String, String)>> {
     let about = ListParams::default().fields(&format!("involvedObject.kind=Foo,involvedObject.name={name}"));
     let events = api::<Event>(cluster).list(&about).await?;
     let told = |event: Event| {
@@ -103,18 +109,18 @@ pub async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String, String
 }
 
 /// What a Foo reports.
-pub async fn available(cluster: &Cluster, name: &str) -> Result<Option<i32>> {
+pub(crate) async fn available(cluster: &Cluster, name: &str) -> Result<Option<i32>> {
     let foo: Foo = cluster.get(&format!("default/{name}")).await?;
     Ok(foo.status.map(|status| status.available_replicas))
 }
 
 /// The image of the first container.
-pub fn image(deployment: &Deployment) -> Option<&str> {
+pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
     deployment.spec.template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
 /// Whether a Foo controls a Deployment.
-pub fn is_controlled_by(deployment: &Deployment, foo: &Foo) -> bool {
+pub(crate) fn is_controlled_by(deployment: &Deployment, foo: &Foo) -> bool {
     deployment
         .owner_references()
         .iter()

@@ -1,0 +1,48 @@
+//! From a CloudManager to what it consists of, in order.
+
+use kubewright::prelude::*;
+
+use crate::{
+    CloudManager, CloudManagerStatus, database, owned,
+    workloads::{self, Workload},
+};
+
+/// Keeps the parts of a CloudManager, each when the one before is ready.
+pub async fn reconcile(cx: Context<CloudManager>) -> Result<Action> {
+    let Some(manager) = cx.object()?.filter(|manager| manager.metadata.deletion_timestamp.is_none()) else {
+        return Ok(Action::done()); // gone, or going: its parts follow by ownership
+    };
+    let spec = &manager.spec;
+    owned::clean_up(&cx, &manager).await?;
+
+    let front = cx
+        .create_or_update(&spec.front.deployment.name, |front| workloads::front(&manager, front))
+        .controlled_by(&*manager)
+        .await?;
+    if !front.is_ready() {
+        return Ok(Action::done()); // its next change wakes us up
+    }
+
+    let identity = cx
+        .create_or_update(&spec.identity.deployment.name, |service| workloads::identity(&manager, service))
+        .controlled_by(&*manager)
+        .await?;
+    if !identity.is_ready() {
+        return Ok(Action::done());
+    }
+
+    cx.create_or_update(&database::secret_name(&manager), |secret| database::secret(&manager, secret))
+        .controlled_by(&*manager)
+        .await?;
+    let db = cx
+        .create_or_update(&spec.db.stateful_set.name, |set| database::stateful_set(&manager, set))
+        .controlled_by(&*manager)
+        .await?;
+    if !db.is_ready() {
+        return Ok(Action::done());
+    }
+
+    cx.status(|status: &mut CloudManagerStatus| status.phase = "ready".to_owned()).await?;
+    cx.event("Updated", "Update cm.status.phase: ready");
+    Ok(Action::done())
+}

@@ -1,0 +1,51 @@
+//! What a CloudManager controls, by an index of the cache; and what of it is to go.
+
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::Secret,
+    },
+};
+use kubewright::{
+    cache::{IndexFn, Lazy},
+    prelude::*,
+};
+
+use crate::{CloudManager, database::secret_name};
+
+const BY_CONTROLLER: &str = "controller";
+
+/// Finds objects by the identity of who controls them.
+pub fn by_controller<K: 'static>() -> IndexFn<Lazy<K>> {
+    IndexFn::new(BY_CONTROLLER, |object: &Lazy<K>| object.controller().map(|owner| owner.uid.to_owned()))
+}
+
+/// Deletes the children that go by names which the CloudManager no longer asks for.
+pub async fn clean_up(cx: &Context<CloudManager>, manager: &CloudManager) -> Result<()> {
+    let spec = &manager.spec;
+    keep_only::<Deployment>(cx, &[&spec.front.deployment.name, &spec.identity.deployment.name]).await?;
+    keep_only::<StatefulSet>(cx, &[&spec.db.stateful_set.name]).await?;
+    keep_only::<Secret>(cx, &[&secret_name(manager)]).await
+}
+
+async fn keep_only<K>(cx: &Context<CloudManager>, names: &[&str]) -> Result<()>
+where
+    K: Object + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let uid = cx.handle().map_or("", Lazy::uid);
+    for child in cx.list::<K>().by_index(BY_CONTROLLER, uid).await? {
+        if child.is_deleting() || names.contains(&child.name()) {
+            continue;
+        }
+        cx.delete(&*child.load()?).await?;
+        cx.event("Deleted", format!("Deleted {} {:?}", in_a_sentence(&K::kind(&())), child.name()));
+    }
+    Ok(())
+}
+
+/// `StatefulSet` as `statefulSet`.
+fn in_a_sentence(kind: &str) -> String {
+    let mut letters = kind.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,343 @@
+//! The promises of the cloud manager, each on a cluster of its own.
+
+mod support;
+
+use std::time::Duration;
+
+use cloud_manager::CloudManager;
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet, StatefulSet},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret},
+};
+use kube::api::PropagationPolicy;
+use kubewright::Result;
+use kubewright_cluster::Cluster;
+use serde_json::json;
+use support::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+
+    assert_eq!(phase(&cluster).await?, "ready");
+    let front: Deployment = cluster.get("default/ake-front").await?;
+    let identity: Deployment = cluster.get("default/cm-identity").await?;
+    let secret: Secret = cluster.get("default/cm-dbauth").await?;
+    let db: StatefulSet = cluster.get("default/cm-db").await?;
+    assert_eq!((image(&front), image(&identity)), (Some("nginx:1.20"), Some("busybox:1.32.1")));
+    let command = identity.spec.template.spec.as_ref().unwrap().containers[0].command.clone().unwrap();
+    assert_eq!(command, ["/bin/sh", "-c", "sleep 60m"]);
+    let data = secret.data.as_ref().unwrap();
+    assert_eq!((&*data["username"].0, &*data["password"].0), (&b"root"[..], &b"123456"[..]));
+    for owned in [is_ours(&cluster, &front), is_ours(&cluster, &identity)] {
+        assert!(owned.await?);
+    }
+    assert!(is_ours(&cluster, &secret).await? && is_ours(&cluster, &db).await?);
+
+    let server = &db.spec.template.spec.as_ref().unwrap().containers[0];
+    let password = &server.env.as_ref().unwrap()[0];
+    assert_eq!(password.name, "MARIADB_ROOT_PASSWORD");
+    let from = password.value_from.as_ref().unwrap().secret_key_ref.as_ref().unwrap();
+    assert_eq!((&*from.name, &*from.key), ("cm-dbauth", "password"));
+    let claim: PersistentVolumeClaim = cluster.get("default/datadir-cm-db-0").await?;
+    assert!(is_ours(&cluster, &claim).await?, "it goes with the CloudManager, not with the set");
+    let asked = claim.spec.as_ref().unwrap();
+    assert_eq!(asked.storage_class_name.as_deref(), Some("local-path"));
+    assert_eq!(asked.access_modes.as_deref(), Some(&["ReadWriteOnce".to_owned()][..]));
+    assert_eq!(asked.resources.as_ref().unwrap().requests.as_ref().unwrap()["storage"].0, "20Gi");
+    assert_eq!(claim.status.unwrap().phase.as_deref(), Some("Bound"));
+
+    let told = ("CloudManager".into(), "Updated".into(), "Update cm.status.phase: ready".into());
+    assert!(events(&cluster).await?.contains(&told));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_part_waits_until_the_one_before_is_ready() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    // One pod at a time: a part that gets none does not become ready.
+    allow_pods(&cluster, 1).await?;
+    cluster.apply(SAMPLE).await?;
+    let identity = async |cluster: &Cluster| cluster.find::<Deployment>("default/cm-identity").await;
+    cluster.eventually("the front is ready and the identity service made", identity).await?;
+    cluster.settled().await?;
+    assert!(cluster.find::<Secret>("default/cm-dbauth").await?.is_none());
+    assert!(cluster.find::<StatefulSet>("default/cm-db").await?.is_none());
+
+    allow_pods(&cluster, 2).await?;
+    let db = async |cluster: &Cluster| cluster.find::<StatefulSet>("default/cm-db").await;
+    cluster.eventually("the identity service is ready and the database made", db).await?;
+    cluster.settled().await?;
+    assert_eq!(phase(&cluster).await?, "");
+
+    allow_pods(&cluster, 3).await?;
+    until_ready(&cluster).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_comes_after_a_front_that_does_not_come_up() -> Result<()> {
+    let cluster = cluster_of(0).await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    assert_eq!(names::<Deployment>(&cluster).await?, ["ake-front"]);
+    assert_eq!(names::<StatefulSet>(&cluster).await?, [""; 0]);
+    assert_eq!(phase(&cluster).await?, "");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_parts_follow_the_images_and_the_password() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    ask(
+        &cluster,
+        json!({
+            "front": {"deployment": {"image": "nginx:1.27"}},
+            "db": {"statefulSet": {"image": "mariadb:11"}, "rootPass": "correct horse"},
+        }),
+    )
+    .await?;
+    cluster.settled().await?;
+
+    assert_eq!(image(&cluster.get("default/ake-front").await?), Some("nginx:1.27"));
+    let secret: Secret = cluster.get("default/cm-dbauth").await?;
+    assert_eq!(secret.data.unwrap()["password"].0, b"correct horse");
+    let pod: Pod = cluster.get("default/cm-db-0").await?;
+    assert_eq!(pod.spec.unwrap().containers[0].image.as_deref(), Some("mariadb:11"));
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn renamed_parts_are_made_anew_and_the_old_ones_go() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    ask(
+        &cluster,
+        json!({
+            "front": {"deployment": {"name": "web"}},
+            "db": {"statefulSet": {"name": "maria"}},
+        }),
+    )
+    .await?;
+    cluster.settled().await?;
+
+    assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", "web"]);
+    assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
+    let secrets = names::<Secret>(&cluster).await?;
+    assert!(secrets.contains(&"mariaauth".into()) && !secrets.contains(&"cm-dbauth".into()), "{secrets:?}");
+    let told = events(&cluster).await?;
+    for message in [
+        r#"Deleted deployment "ake-front""#,
+        r#"Deleted statefulSet "cm-db""#,
+        r#"Deleted secret "cm-dbauth""#,
+    ] {
+        assert!(
+            told.contains(&("CloudManager".into(), "Deleted".into(), message.into())),
+            "{message}: {told:?}"
+        );
+    }
+    let claims = names::<PersistentVolumeClaim>(&cluster).await?;
+    assert_eq!(claims, ["datadir-cm-db-0", "datadir-maria-0"], "data are not thrown away for a name");
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_its_own_children_are_cleaned_up() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    let other = SAMPLE
+        .replace("cloudmanager-sample", "other")
+        .replace("ake-front", "other-front")
+        .replace("cm-identity", "other-identity")
+        .replace("cm-db", "other-db");
+    cluster.apply(other.as_str()).await?;
+    cluster.apply(include_str!("foreign.yaml")).await?;
+    cluster.settled().await?;
+    ask(&cluster, json!({"front": {"deployment": {"name": "web"}}})).await?;
+    cluster.settled().await?;
+    let deployments = names::<Deployment>(&cluster).await?;
+    assert_eq!(deployments, ["cm-identity", "other-front", "other-identity", "theirs", "web"]);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
+        cluster.apply(SAMPLE).await?;
+        cluster.settled().await?;
+        delete::<CloudManager>(&cluster, "cloudmanager-sample", how.clone()).await?;
+        cluster.settled().await?;
+        assert!(cluster.find::<CloudManager>("default/cloudmanager-sample").await?.is_none(), "{how:?}");
+        assert_eq!(names::<Deployment>(&cluster).await?, [""; 0], "{how:?}");
+        assert_eq!(names::<StatefulSet>(&cluster).await?, [""; 0], "{how:?}");
+        assert_eq!(names::<Pod>(&cluster).await?, [""; 0], "{how:?}");
+        assert_eq!(names::<PersistentVolumeClaim>(&cluster).await?, [""; 0], "{how:?}");
+        assert!(cluster.find::<Secret>("default/cm-dbauth").await?.is_none(), "{how:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_parts_come_back() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    let first = cluster.get::<StatefulSet>("default/cm-db").await?.metadata.uid;
+    cluster.delete::<Deployment>("default/ake-front").await?;
+    cluster.delete::<Deployment>("default/cm-identity").await?;
+    cluster.delete::<Secret>("default/cm-dbauth").await?;
+    cluster.delete::<StatefulSet>("default/cm-db").await?;
+    cluster.settled().await?;
+
+    assert_eq!(names::<Deployment>(&cluster).await?, ["ake-front", "cm-identity"]);
+    assert!(cluster.find::<Secret>("default/cm-dbauth").await?.is_some());
+    let db: StatefulSet = cluster.get("default/cm-db").await?;
+    assert_ne!(db.metadata.uid, first);
+    assert_eq!(db.status.unwrap().ready_replicas, Some(1));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_that_were_changed_by_hand_are_put_right() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
+    let meddle = json!({"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}});
+    patch::<Deployment>(&cluster, "ake-front", meddle).await?;
+    patch::<Secret>(&cluster, "cm-dbauth", json!({"data": {"password": "b29wcw==", "extra": "eA=="}}))
+        .await?;
+    cluster.settled().await?;
+
+    let front: Deployment = cluster.get("default/ake-front").await?;
+    assert_eq!(image(&front), Some("nginx:1.20"));
+    assert_eq!(front.spec.replicas, Some(3), "of replicas a CloudManager says nothing");
+    let data = cluster.get::<Secret>("default/cm-dbauth").await?.data.unwrap();
+    assert_eq!(data.keys().collect::<Vec<_>>(), ["password", "username"]);
+    assert_eq!(data["password"].0, b"123456");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_somebody_else_controls_is_waited_for() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    let owner = "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: default}}";
+    cluster.apply(owner).await?;
+    let uid = cluster.get::<ConfigMap>("default/owner").await?.metadata.uid.unwrap();
+    let foreign =
+        include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: cm-identity\n  namespace");
+    cluster.apply(foreign.as_str()).await?;
+    let owners = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": true,
+    }]);
+    patch::<Deployment>(&cluster, "cm-identity", json!({"metadata": {"ownerReferences": owners}})).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+
+    assert_eq!(image(&cluster.get("default/cm-identity").await?), Some("theirs:1"));
+    assert!(cluster.find::<Deployment>("default/ake-front").await?.is_some(), "what comes before is there");
+    assert!(cluster.find::<StatefulSet>("default/cm-db").await?.is_none(), "what comes after is not");
+    assert_eq!(phase(&cluster).await?, "");
+
+    cluster.delete::<Deployment>("default/cm-identity").await?;
+    until_ready(&cluster).await?;
+    assert_eq!(image(&cluster.get("default/cm-identity").await?), Some("busybox:1.32.1"));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_nobody_controls_is_adopted() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    let foreign =
+        include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: ake-front\n  namespace");
+    cluster.apply(foreign.as_str()).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    let front: Deployment = cluster.get("default/ake-front").await?;
+    assert!(is_ours(&cluster, &front).await?);
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_while_nothing_changes() -> Result<()> {
+    let cluster = cluster().await;
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+    let front: Deployment = cluster.get("default/ake-front").await?;
+    let db: StatefulSet = cluster.get("default/cm-db").await?;
+    assert_eq!((front.metadata.generation, db.metadata.generation), (Some(1), Some(1)), "made right at once");
+    // Another reconcile: the CloudManager changes in a way that asks for nothing.
+    let note = json!({"metadata": {"labels": {"note": "read"}}});
+    patch::<CloudManager>(&cluster, "cloudmanager-sample", note).await?;
+    cluster.settled().await?;
+    let again: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+    assert_eq!(again.status, manager.status);
+    let after: Deployment = cluster.get("default/ake-front").await?;
+    assert_eq!(after.metadata.resource_version, front.metadata.resource_version);
+    let after: StatefulSet = cluster.get("default/cm-db").await?;
+    assert_eq!(after.metadata.resource_version, db.metadata.resource_version);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next() -> Result<()> {
+    let cluster = cluster().await;
+    let operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    while cluster.find::<Secret>("default/cm-dbauth").await?.is_none() {
+        cluster.advance(Duration::from_millis(1)).await;
+    }
+    drop(operator);
+    let made = cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid;
+
+    let _next = started(&cluster).await?;
+    cluster.settled().await?;
+    assert_eq!(cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid, made);
+    assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next() -> Result<()> {
+    let cluster = cluster().await;
+    let operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    cluster.settled().await?;
+    ask(
+        &cluster,
+        json!({"front": {"deployment": {"name": "web"}}, "db": {"statefulSet": {"name": "maria"}}}),
+    )
+    .await?;
+    while cluster.find::<Deployment>("default/ake-front").await?.is_some() {
+        tokio::task::yield_now().await;
+    }
+    drop(operator);
+    let _next = started(&cluster).await?;
+    cluster.settled().await?;
+    assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", "web"]);
+    assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}

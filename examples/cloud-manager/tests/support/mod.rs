@@ -1,0 +1,138 @@
+//! What the tests of the operator have in common.
+
+use std::fmt::Debug;
+
+use cloud_manager::CloudManager;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Event, ResourceQuota},
+    },
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
+};
+use kubewright::Result;
+use kubewright_cluster::{Cluster, Operator};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub(crate) async fn cluster() -> Cluster {
+    cluster_of(3).await
+}
+
+pub(crate) async fn cluster_of(nodes: u32) -> Cluster {
+    let start = "2026-01-01T00:00:00Z".parse().expect("a time");
+    Cluster::builder().nodes(nodes).virtual_time(start).start().await.expect("a cluster starts")
+}
+
+/// The operator at work in the cluster, with its definition and the storage class of the samples.
+pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
+    cluster.apply(include_str!("../../config/crd.yaml")).await?;
+    cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
+    Ok(cluster.run(cloud_manager::operator()).await?)
+}
+
+/// The CloudManager of the samples.
+pub(crate) const SAMPLE: &str = include_str!("../../config/samples/cloud-manager.yaml");
+
+fn api<K>(cluster: &Cluster) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    Api::namespaced(cluster.client(), "default")
+}
+
+/// Changes an object by hand.
+pub(crate) async fn patch<K>(cluster: &Cluster, name: &str, change: Value) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    api::<K>(cluster).patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
+    Ok(())
+}
+
+/// Changes what the sample asks for.
+pub(crate) async fn ask(cluster: &Cluster, spec: Value) -> Result<()> {
+    patch::<CloudManager>(cluster, "cloudmanager-sample", json!({"spec": spec})).await
+}
+
+/// Deletes an object in one of the ways there are.
+pub(crate) async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let params = DeleteParams { propagation_policy: Some(how), ..DeleteParams::default() };
+    api::<K>(cluster).delete(name, &params).await?;
+    Ok(())
+}
+
+/// The names of all objects of a kind, in order.
+pub(crate) async fn names<K>(cluster: &Cluster) -> Result<Vec<String>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let list = api::<K>(cluster).list(&ListParams::default()).await?;
+    let mut names: Vec<String> = list.items.iter().map(ResourceExt::name_any).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What was told of the sample: source, reason and message of its events.
+pub(crate) async fn events(cluster: &Cluster) -> Result<Vec<(String, String, String)>> {
+    let about = "involvedObject.kind=CloudManager,involvedObject.name=cloudmanager-sample";
+    let events = api::<Event>(cluster).list(&ListParams::default().fields(about)).await?;
+    let told = |event: Event| {
+        let source = event.reporting_component.filter(|name| !name.is_empty());
+        let source = source.or(event.source.and_then(|source| source.component));
+        [source, event.reason, event.message].map(Option::unwrap_or_default).into()
+    };
+    Ok(events.items.into_iter().map(told).collect())
+}
+
+/// What the sample reports.
+pub(crate) async fn phase(cluster: &Cluster) -> Result<String> {
+    let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+    Ok(manager.status.unwrap_or_default().phase)
+}
+
+/// The image of the first container.
+pub(crate) fn image(deployment: &Deployment) -> Option<&str> {
+    deployment.spec.template.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+/// Whether the sample controls an object.
+pub(crate) async fn is_ours(cluster: &Cluster, object: &impl Resource) -> Result<bool> {
+    let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+    let owners = object.meta().owner_references.iter().flatten();
+    let uid = manager.metadata.uid.as_ref();
+    Ok(owners.into_iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid))
+}
+
+/// Waits until the sample says that it is ready.
+pub(crate) async fn until_ready(cluster: &Cluster) -> Result<()> {
+    let ready = async |cluster: &Cluster| {
+        let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+        Ok(manager.status.filter(|status| status.phase == "ready"))
+    };
+    cluster.eventually("the sample is ready", ready).await?;
+    Ok(())
+}
+
+/// Lets the namespace have so many pods.
+pub(crate) async fn allow_pods(cluster: &Cluster, count: u32) -> Result<()> {
+    let quota = format!(
+        "{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: pods, namespace: default}}, \
+         spec: {{hard: {{pods: \"{count}\"}}}}}}"
+    );
+    cluster.apply(quota.as_str()).await?;
+    let in_force = async |cluster: &Cluster| {
+        let quota: ResourceQuota = cluster.get("default/pods").await?;
+        let hard = quota.status.and_then(|status| status.hard);
+        Ok(hard.filter(|hard| hard.get("pods").is_some_and(|pods| pods.0 == count.to_string())))
+    };
+    cluster.eventually("the quota is in force", in_force).await?;
+    Ok(())
+}
