@@ -22,9 +22,10 @@ async fn main() -> Result<()> {
     tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter).init();
     let board = options.board();
     let shown = async {
-        match options.once {
-            true => show::once(&board, options.format, output, &mut io::stdout()).await,
-            false => show::live(&board, options.format, output).await,
+        if options.once {
+            show::once(&board, options.format, output, &mut io::stdout()).await
+        } else {
+            show::live(&board, options.format, output).await
         }
     };
     tokio::select! {

@@ -8,6 +8,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time},
 };
 use kubewright::{
+    cache::Lazy,
     client::{ClientError, set_controller_reference},
     prelude::*,
 };
@@ -67,7 +68,7 @@ pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
 async fn children(cx: &Context<CronJob>, cron: &CronJob) -> Result<Vec<Arc<Job>>> {
     let uid = cron.metadata.uid.as_deref().unwrap_or_default();
     let jobs = cx.list::<Job>().by_index(BY_CONTROLLER, uid).await?;
-    Ok(jobs.iter().map(|job| job.load()).collect::<Result<_, _>>()?)
+    Ok(jobs.iter().map(Lazy::load).collect::<Result<_, _>>()?)
 }
 
 /// Starts the run that is due, unless one that is unfinished forbids it.

@@ -23,9 +23,8 @@ fn the_definition_in_config_is_made_of_the_types() {
     assert_eq!(stored, wanted, "UPDATE=1 cargo test -p cronjob --test definition writes it anew");
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_server_takes_the_samples_and_refuses_what_makes_no_sense() {
-    let cluster = Cluster::start().await.unwrap();
+#[kubewright_cluster::test]
+async fn the_server_takes_the_samples_and_refuses_what_makes_no_sense(cluster: Cluster) {
     cluster.apply(include_str!("../config/crd.yaml")).await.unwrap();
     cluster.apply(include_str!("../config/rbac.yaml")).await.unwrap();
     cluster.apply(include_str!("../config/samples/heartbeat.yaml")).await.unwrap();
@@ -37,7 +36,7 @@ async fn the_server_takes_the_samples_and_refuses_what_makes_no_sense() {
         ("HistoryLimit: 3", "HistoryLimit: -1", "successfulJobsHistoryLimit"),
         ("startingDeadlineSeconds: 60", "startingDeadlineSeconds: -1", "startingDeadlineSeconds"),
         ("schedule: \"*/1 * * * *\"", "schedule: \"\"", "schedule"),
-        ("jobTemplate:", "template:", "jobTemplate"),
+        ("  schedule: \"*/1 * * * *\"\n", "", "spec.schedule"),
         ("name: cronjob-sample", &*format!("name: {long}"), "no more than 52 characters"),
     ] {
         assert!(SAMPLE.contains(was), "{was}");

@@ -3,7 +3,7 @@
 //! In this order: a condition that says what is wrong, a condition that says that all is well or not, a phase in words, a
 //! count of replicas. An object without a status has not been looked at by anybody yet.
 
-use super::{Condition, Fields, Health, State};
+use super::{Fields, Health, State};
 
 /// Conditions that are bad news when they are true, as kstatus and others name them.
 const BAD: [&str; 4] = ["Stalled", "Failed", "Failure", "Degraded"];
@@ -30,7 +30,6 @@ pub(super) fn health(object: Fields<'_>) -> Health {
 }
 
 fn by_conditions(object: Fields<'_>) -> Option<Health> {
-    let find = |names: &[&str]| names.iter().find_map(|name| object.condition(name));
     let wrong = BAD.iter().filter_map(|name| object.condition(name)).find(|held| held.is("True"));
     if let Some(wrong) = wrong {
         return Some(Health::new(State::Failed, wrong.words()));
@@ -39,14 +38,17 @@ fn by_conditions(object: Fields<'_>) -> Option<Health> {
     if let Some(reconciling) = reconciling {
         return Some(Health::new(State::Progressing, reconciling.words()));
     }
-    let telling = find(&GOOD)?;
-    let words = Condition::words(telling);
-    Some(match () {
-        () if telling.is("True") => Health::new(State::Ready, words),
-        () if telling.is("False") && telling.reason() == "Suspended" => Health::new(State::Suspended, words),
-        () if telling.is("False") => Health::new(State::NotReady, words),
-        () => Health::new(State::Progressing, words),
-    })
+    let telling = GOOD.iter().find_map(|name| object.condition(name))?;
+    let state = if telling.is("True") {
+        State::Ready
+    } else if telling.is("False") && telling.reason() == "Suspended" {
+        State::Suspended
+    } else if telling.is("False") {
+        State::NotReady
+    } else {
+        State::Progressing
+    };
+    Some(Health::new(state, telling.words()))
 }
 
 fn by_phase(object: Fields<'_>) -> Option<Health> {

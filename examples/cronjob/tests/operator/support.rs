@@ -1,4 +1,4 @@
-//! A cluster on 1 August 2026 at noon, with three nodes, and CronJobs to put into it.
+//! CronJobs for a cluster whose time begins at midnight of 1 January 2026, and what has become of them.
 
 use cronjob::CronJob;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Event};
@@ -9,12 +9,9 @@ use kube::{
 use kubewright_cluster::Cluster;
 use serde_json::{Value, json};
 
-/// The cluster, with the definition and without the operator.
-pub(crate) async fn cluster() -> Cluster {
-    let noon = "2026-08-01T12:00:00Z".parse().unwrap();
-    let cluster = Cluster::builder().nodes(3).virtual_time(noon).start().await.unwrap();
+/// Brings the definition.
+pub(crate) async fn define(cluster: &Cluster) {
     cluster.apply(include_str!("../../config/crd.yaml")).await.unwrap();
-    cluster
 }
 
 /// A CronJob `tick` that runs every minute, with more in its spec. Its Jobs take a second, unless `takes` says otherwise.
@@ -44,13 +41,13 @@ pub(crate) fn named(name: &str, takes: &str, spec: &Value) -> String {
     cron.to_string()
 }
 
-/// The minutes after noon for which there are Jobs of this CronJob, in order.
+/// The minutes after midnight for which there are Jobs of this CronJob, in order.
 pub(crate) async fn minutes(cluster: &Cluster, name: &str) -> Vec<i64> {
-    let noon: jiff::Timestamp = "2026-08-01T12:00:00Z".parse().unwrap();
+    let midnight: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let prefix = format!("{name}-");
     let names = jobs(cluster).await.into_iter().map(|job| job.name_any());
     let seconds = names.filter_map(|name| name.strip_prefix(&prefix)?.parse::<i64>().ok());
-    let mut minutes: Vec<i64> = seconds.map(|seconds| (seconds - noon.as_second()) / 60).collect();
+    let mut minutes: Vec<i64> = seconds.map(|seconds| (seconds - midnight.as_second()) / 60).collect();
     minutes.sort_unstable();
     minutes
 }
