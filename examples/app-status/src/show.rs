@@ -75,7 +75,8 @@ pub fn table(rows: &[Row], now: Timestamp) -> Vec<Line> {
     };
     let kind = longest("KIND", &|row| row.kind.chars().count());
     let name = longest("NAME", &|row| row.path().chars().count());
-    let state = longest("STATE", &|row| row.health.state.word().len());
+    // As wide as the longest state that most go through: a table that is redrawn should not jump.
+    let state = longest(State::Progressing.word(), &|row| row.health.state.word().len());
     let ready = longest("READY", &|row| row.health.ready.as_ref().map_or(0, String::len));
     let heading =
         format!("  {:<kind$}{:<name$}{:<state$}{:<ready$}{:<6}", "KIND", "NAME", "STATE", "READY", "AGE");

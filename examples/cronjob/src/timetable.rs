@@ -55,12 +55,16 @@ impl Timetable {
         let horizon = deadline.and_then(|deadline| now.checked_sub(deadline).ok());
         let since = horizon.map_or(since, |horizon| horizon.max(since));
         let mut due = None;
-        for (count, time) in schedule.after(since).take_while(|time| *time <= now).enumerate() {
-            if count == TOO_MANY {
+        for (missed, time) in schedule.after(since).enumerate() {
+            if time > now {
+                // Counted from the run before and not from now, so that `@every` keeps its beat.
+                return Ok(Self { due, next: Some(time) });
+            }
+            if missed == TOO_MANY {
                 return Err(TimetableError::TooManyMissed);
             }
             due = Some(time);
         }
-        Ok(Self { due, next: schedule.next(now) })
+        Ok(Self { due, next: None })
     }
 }

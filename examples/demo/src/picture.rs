@@ -9,8 +9,9 @@ const WIDTH: f64 = 7.8;
 const HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 18.0;
 
-/// Draws lines.
+/// Draws lines, cut to so many columns.
 pub fn svg(lines: &[Line], columns: usize) -> String {
+    let lines: Vec<Line> = lines.iter().map(|line| line.clone().fit(columns)).collect();
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
     let count = u32::try_from(lines.len()).unwrap_or(u32::MAX);
     let (width, height) =
@@ -23,7 +24,7 @@ pub fn svg(lines: &[Line], columns: usize) -> String {
          xml:space=\"preserve\">\n"
     );
     let mut baseline = MARGIN + 13.0;
-    for line in lines {
+    for line in &lines {
         if !line.plain().is_empty() {
             let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{baseline:.0}\">");
             let mut column = 0_u32;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{active, change, define, every_minute, jobs, minutes, reason, tick, told};
+use crate::support::{active, change, define, every_minute, jobs, minutes, reason, scheduled_at, tick, told};
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kubewright_cluster::Cluster;
@@ -22,6 +22,18 @@ async fn an_hour_of_every_minute_is_sixty_jobs(cluster: Cluster) {
     assert_eq!(last.0.to_string(), "2026-01-01T01:00:00Z");
     assert_eq!(active(&cluster).await, Vec::<String>::new(), "all of them have ended");
     assert_eq!(reason(&cluster).await, "Scheduled");
+}
+
+#[kubewright_cluster::test]
+async fn a_period_keeps_its_beat(cluster: Cluster) {
+    define(&cluster).await;
+    let _operator = cluster.run(cronjob::operator()).await.unwrap();
+    cluster.apply(&every_minute("1s", &json!({"schedule": "@every 10s"}))).await.unwrap();
+    cluster.advance(5 * MINUTE + Duration::from_secs(5)).await;
+    let mut times: Vec<jiff::Timestamp> = jobs(&cluster).await.iter().map(scheduled_at).collect();
+    times.sort_unstable();
+    assert_eq!(times.len(), 30);
+    assert!(times.windows(2).all(|two| two[1].duration_since(two[0]).as_secs() == 10), "{times:?}");
 }
 
 #[kubewright_cluster::test]

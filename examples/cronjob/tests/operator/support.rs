@@ -52,6 +52,11 @@ pub(crate) async fn minutes(cluster: &Cluster, name: &str) -> Vec<i64> {
     minutes
 }
 
+/// The time for which a Job was started.
+pub(crate) fn scheduled_at(job: &Job) -> jiff::Timestamp {
+    job.annotations()["batch.tutorial.kubebuilder.io/scheduled-at"].parse().unwrap()
+}
+
 /// All Jobs.
 pub(crate) async fn jobs(cluster: &Cluster) -> Vec<Job> {
     let api = Api::<Job>::namespaced(cluster.client(), "default");

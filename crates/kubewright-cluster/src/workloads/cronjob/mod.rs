@@ -170,7 +170,7 @@ fn start(
         Some(Duration::try_from(wait).unwrap_or_default() + DELTA)
     };
     let Some(Missed { latest: due, many }) = schedule.missed(earliest, now) else {
-        plan.after = next(now);
+        plan.after = next(earliest);
         return;
     };
     if many {
@@ -178,7 +178,8 @@ fn start(
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         say(Note::warning("TooManyMissedTimes", message));
     }
-    plan.after = next(now);
+    // From the start before and not from now: `@every` keeps its beat.
+    plan.after = next(due);
     let job = job(cron, spec, due, &schedule);
     if active.iter().any(|listed| listed.name == job.metadata.name) {
         return;
