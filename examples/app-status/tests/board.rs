@@ -237,7 +237,7 @@ async fn everything_can_be_printed_once_as_a_table_and_as_json(cluster: Cluster)
     let table = String::from_utf8(table).unwrap();
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[1].starts_with("● Deployment  default/web  Ready        2/2"), "{table}");
-    assert!(lines[2].starts_with("? frobs  the server has no frobs"), "{table}");
+    assert!(lines[2].starts_with("? frobs  the server has no \"frobs\""), "{table}");
 
     let mut json = Vec::new();
     show::once(&board, Format::Json, output, &mut json).await.unwrap();
