@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::time::Duration;
-
 use cloud_manager::CloudManager;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet, StatefulSet},
@@ -15,9 +13,8 @@ use kubewright_cluster::Cluster;
 use serde_json::json;
 use support::*;
 
-#[tokio::test(start_paused = true)]
-async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -55,9 +52,8 @@ async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready() -> Result
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn each_part_waits_until_the_one_before_is_ready() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn each_part_waits_until_the_one_before_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     // One pod at a time: a part that gets none does not become ready.
     allow_pods(&cluster, 1).await?;
@@ -78,9 +74,8 @@ async fn each_part_waits_until_the_one_before_is_ready() -> Result<()> {
     until_ready(&cluster).await
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_comes_after_a_front_that_does_not_come_up() -> Result<()> {
-    let cluster = cluster_of(0).await;
+#[kubewright_cluster::test(nodes = 0)]
+async fn nothing_comes_after_a_front_that_does_not_come_up(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -90,9 +85,8 @@ async fn nothing_comes_after_a_front_that_does_not_come_up() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_parts_follow_the_images_and_the_password() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -115,9 +109,8 @@ async fn the_parts_follow_the_images_and_the_password() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn renamed_parts_are_made_anew_and_the_old_ones_go() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -152,9 +145,8 @@ async fn renamed_parts_are_made_anew_and_the_old_ones_go() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_its_own_children_are_cleaned_up() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     let other = SAMPLE
@@ -172,9 +164,10 @@ async fn only_its_own_children_are_cleaned_up() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted(
+    cluster: Cluster,
+) -> Result<()> {
     let _operator = started(&cluster).await?;
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         cluster.apply(SAMPLE).await?;
@@ -191,9 +184,8 @@ async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_dele
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn deleted_parts_come_back() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -212,9 +204,8 @@ async fn deleted_parts_come_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn parts_that_were_changed_by_hand_are_put_right() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -234,9 +225,8 @@ async fn parts_that_were_changed_by_hand_are_put_right() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_part_that_somebody_else_controls_is_waited_for() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let owner = "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: default}}";
     cluster.apply(owner).await?;
@@ -262,9 +252,8 @@ async fn a_part_that_somebody_else_controls_is_waited_for() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_part_that_nobody_controls_is_adopted() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let foreign =
         include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: ake-front\n  namespace");
@@ -277,9 +266,8 @@ async fn a_part_that_nobody_controls_is_adopted() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_written_while_nothing_changes() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -300,44 +288,60 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next() -> Result<()> {
-    let cluster = cluster().await;
-    let operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    while cluster.find::<Secret>("default/cm-dbauth").await?.is_none() {
-        cluster.advance(Duration::from_millis(1)).await;
-    }
-    drop(operator);
-    let made = cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid;
+#[kubewright_cluster::test]
+async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+    // Two Deployments, a Secret, a StatefulSet, the status: killed before each, and after the last.
+    for writes in 0..=5 {
+        let operator = started_for(&cluster, writes).await?;
+        operator.manager().leading().await;
+        cluster.apply(SAMPLE).await?;
+        cluster.settled().await?;
+        drop(operator);
+        let made = parts(&cluster).await?;
+        assert_eq!(made.len(), writes.min(4) as usize, "killed after {writes} writes");
 
-    let _next = started(&cluster).await?;
-    cluster.settled().await?;
-    assert_eq!(cluster.get::<Secret>("default/cm-dbauth").await?.metadata.uid, made);
-    assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
-    assert_eq!(phase(&cluster).await?, "ready");
+        let next = started(&cluster).await?;
+        until_ready(&cluster).await?;
+        cluster.settled().await?;
+        let all = parts(&cluster).await?;
+        assert!(all.len() == 4 && made.is_subset(&all), "killed after {writes} writes: {made:?} of {all:?}");
+        assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
+        cluster.delete::<CloudManager>("default/cloudmanager-sample").await?; // and from the beginning
+        cluster.settled().await?;
+        next.stop().await?;
+    }
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next() -> Result<()> {
-    let cluster = cluster().await;
-    let operator = started(&cluster).await?;
+#[kubewright_cluster::test]
+async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
+    let first = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
-    ask(
-        &cluster,
-        json!({"front": {"deployment": {"name": "web"}}, "db": {"statefulSet": {"name": "maria"}}}),
-    )
-    .await?;
-    while cluster.find::<Deployment>("default/ake-front").await?.is_some() {
-        tokio::task::yield_now().await;
+    first.stop().await?;
+    // Three deletions, then a Deployment, a Secret and a StatefulSet; the names go round.
+    for writes in 0..=6 {
+        let (front, db) = (format!("front-{writes}"), format!("db-{writes}"));
+        let operator = started_for(&cluster, writes).await?;
+        operator.manager().leading().await;
+        let names_of = json!({
+            "front": {"deployment": {"name": front}},
+            "db": {"statefulSet": {"name": db}},
+        });
+        ask(&cluster, names_of).await?;
+        cluster.settled().await?;
+        drop(operator);
+
+        let next = started(&cluster).await?;
+        cluster.settled().await?;
+        assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", &front], "after {writes} writes");
+        assert_eq!(names::<StatefulSet>(&cluster).await?, [db.as_str()], "after {writes} writes");
+        let secrets = names::<Secret>(&cluster).await?;
+        assert!(secrets.contains(&format!("{db}auth")), "after {writes} writes: {secrets:?}");
+        assert_eq!(phase(&cluster).await?, "ready", "after {writes} writes");
+        next.stop().await?;
     }
-    drop(operator);
-    let _next = started(&cluster).await?;
-    cluster.settled().await?;
-    assert_eq!(names::<Deployment>(&cluster).await?, ["cm-identity", "web"]);
-    assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
-    assert_eq!(phase(&cluster).await?, "ready");
     Ok(())
 }

@@ -12,9 +12,8 @@ use sample_controller::Foo;
 use serde_json::json;
 use support::*;
 
-#[tokio::test(start_paused = true)]
-async fn a_foo_has_a_deployment_that_it_controls() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_foo_has_a_deployment_that_it_controls(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(include_str!("../config/samples/foo.yaml")).await?;
     cluster.settled().await?;
@@ -36,9 +35,8 @@ async fn a_foo_has_a_deployment_that_it_controls() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_deployment_follows_the_replicas_of_its_foo() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn the_deployment_follows_the_replicas_of_its_foo(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for replicas in [2, 5, 1] {
         cluster.apply(&foo("example-foo", "web", Some(replicas))).await?;
@@ -49,9 +47,8 @@ async fn the_deployment_follows_the_replicas_of_its_foo() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", None)).await?;
     cluster.settled().await?;
@@ -64,9 +61,10 @@ async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others() -> Resul
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
+    cluster: Cluster,
+) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "before", Some(2))).await?;
     cluster.settled().await?;
@@ -87,9 +85,8 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo()
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         cluster.apply(&foo("example-foo", "web", Some(2))).await?;
@@ -103,9 +100,8 @@ async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted() -> R
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_deployment_comes_back() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deleted_deployment_comes_back(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
     cluster.settled().await?;
@@ -118,9 +114,10 @@ async fn a_deleted_deployment_comes_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_not_speak_of() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_not_speak_of(
+    cluster: Cluster,
+) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
     cluster.settled().await?;
@@ -144,9 +141,10 @@ async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_n
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_way() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_way(
+    cluster: Cluster,
+) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(include_str!("foreign.yaml")).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
@@ -168,9 +166,8 @@ async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn of_two_foos_that_ask_for_one_name_the_first_has_it() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn of_two_foos_that_ask_for_one_name_the_first_has_it(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("first", "web", Some(1))).await?;
     cluster.settled().await?;
@@ -190,9 +187,8 @@ async fn of_two_foos_that_ask_for_one_name_the_first_has_it() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_foo_without_a_deployment_name_waits_for_one() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn a_foo_without_a_deployment_name_waits_for_one(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "", Some(1))).await?;
     cluster.settled().await?;
@@ -205,9 +201,8 @@ async fn a_foo_without_a_deployment_name_waits_for_one() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_written_while_nothing_changes() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(3))).await?;
     cluster.settled().await?;
@@ -221,48 +216,37 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next() -> Result<()> {
-    let cluster = cluster().await;
-    let operator = started(&cluster).await?;
-    cluster.apply(&foo("example-foo", "web", Some(3))).await?;
-    while cluster.find::<Deployment>("default/web").await?.is_none() {
-        tokio::task::yield_now().await;
-    }
-    drop(operator);
-    let made = cluster.get::<Deployment>("default/web").await?.metadata.uid;
-
-    let _next = started(&cluster).await?;
-    cluster.settled().await?;
-    assert_eq!(cluster.get::<Deployment>("default/web").await?.metadata.uid, made);
-    assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 1, "nothing was rolled out twice");
-    assert_eq!(available(&cluster, "example-foo").await?, Some(3));
-    Ok(())
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_operator_may_die_at_any_step() -> Result<()> {
-    for steps in (0..160).step_by(20) {
-        let cluster = cluster().await;
-        let operator = started(&cluster).await?;
-        cluster.apply(&foo("example-foo", "web", Some(2))).await?;
-        for _ in 0..steps {
-            tokio::task::yield_now().await;
-        }
+#[kubewright_cluster::test]
+async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+    // Before it creates the Deployment, before it reports it, and after; then before it scales it, and after.
+    for (writes, replicas) in [(0, 2), (1, 2), (2, 2), (0, 3), (1, 4), (2, 5)] {
+        let operator = started_for(&cluster, writes).await?;
+        operator.manager().leading().await;
+        cluster.apply(&foo("example-foo", "web", Some(replicas))).await?;
+        cluster.settled().await?;
+        let made = cluster.find::<Deployment>("default/web").await?;
         drop(operator);
-        let _next = started(&cluster).await?;
+
+        let next = started(&cluster).await?;
         cluster.settled().await?;
         let deployment: Deployment = cluster.get("default/web").await?;
-        assert_eq!(deployment.metadata.generation, Some(1), "after {steps} steps");
-        assert_eq!(names::<Deployment>(&cluster).await?.len(), 1, "after {steps} steps");
-        assert_eq!(available(&cluster, "example-foo").await?, Some(2), "after {steps} steps");
+        if let Some(made) = made {
+            assert_eq!(deployment.metadata.uid, made.metadata.uid, "killed after {writes} writes");
+        }
+        assert_eq!(deployment.spec.replicas, Some(replicas), "killed after {writes} writes");
+        assert_eq!(available(&cluster, "example-foo").await?, Some(replicas), "killed after {writes} writes");
+        assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 1, "nothing was rolled out twice");
+        next.stop().await?;
+        if writes < 2 && replicas == 2 {
+            cluster.delete::<Foo>("default/example-foo").await?; // and from the beginning
+            cluster.settled().await?;
+        }
     }
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn replicas_beyond_one_to_ten_are_refused() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn replicas_beyond_one_to_ten_are_refused(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for (replicas, taken) in [(0, false), (1, true), (10, true), (11, false)] {
         let answer = cluster.apply(&foo("example-foo", "web", Some(replicas))).await;
@@ -274,9 +258,8 @@ async fn replicas_beyond_one_to_ten_are_refused() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_rights_in_config_are_enough() -> Result<()> {
-    let cluster = cluster().await;
+#[kubewright_cluster::test]
+async fn the_rights_in_config_are_enough(cluster: Cluster) -> Result<()> {
     cluster.apply(include_str!("../config/crd.yaml")).await?;
     cluster.apply(include_str!("../config/rbac.yaml")).await?;
     let operator = operator_of_a_pod(&cluster).await?;

@@ -27,6 +27,7 @@
 //! - [`advance`](Cluster::advance) lets time pass step by step, timer by timer. `tokio::time::advance` jumps, and
 //!   whatever should have happened in between happens afterwards.
 
+mod cut_off;
 pub mod manifest;
 mod operator;
 mod report;

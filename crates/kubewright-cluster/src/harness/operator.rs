@@ -46,8 +46,16 @@ impl Cluster {
     /// Runs an operator in the cluster, with the cluster's client and time and without signals. What its controllers do
     /// is part of what a failed test prints.
     pub async fn run(&self, operator: ManagerBuilder) -> Result<Operator, HarnessError> {
+        self.run_through(operator, self.client()).await
+    }
+
+    pub(super) async fn run_through(
+        &self,
+        operator: ManagerBuilder,
+        client: kube::Client,
+    ) -> Result<Operator, HarnessError> {
         let manager = operator
-            .client(self.client())
+            .client(client)
             .clock(self.clock().clone())
             .signals(false)
             .journal(&self.journals().operators);

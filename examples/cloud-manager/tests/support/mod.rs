@@ -1,13 +1,13 @@
 //! What the tests of the operator have in common.
 
-use std::fmt::Debug;
+use std::{collections::BTreeSet, fmt::Debug};
 
 use cloud_manager::CloudManager;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
-        apps::v1::Deployment,
-        core::v1::{Event, ResourceQuota},
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{Event, ResourceQuota, Secret},
     },
 };
 use kube::{
@@ -19,20 +19,18 @@ use kubewright_cluster::{Cluster, Operator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub(crate) async fn cluster() -> Cluster {
-    cluster_of(3).await
-}
-
-pub(crate) async fn cluster_of(nodes: u32) -> Cluster {
-    let start = "2026-01-01T00:00:00Z".parse().expect("a time");
-    Cluster::builder().nodes(nodes).virtual_time(start).start().await.expect("a cluster starts")
-}
-
 /// The operator at work in the cluster, with its definition and the storage class of the samples.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
     cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
     Ok(cluster.run(cloud_manager::operator()).await?)
+}
+
+/// The same, but it gets through with so many writes only.
+pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
+    cluster.apply(include_str!("../../config/crd.yaml")).await?;
+    cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
+    Ok(cluster.run_cut_off(cloud_manager::operator(), writes).await?)
 }
 
 /// The CloudManager of the samples.
@@ -135,4 +133,14 @@ pub(crate) async fn allow_pods(cluster: &Cluster, count: u32) -> Result<()> {
     };
     cluster.eventually("the quota is in force", in_force).await?;
     Ok(())
+}
+
+/// Which parts the sample has, by their identities.
+pub(crate) async fn parts(cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let front = cluster.find::<Deployment>("default/ake-front").await?.and_then(|part| part.metadata.uid);
+    let identity =
+        cluster.find::<Deployment>("default/cm-identity").await?.and_then(|part| part.metadata.uid);
+    let secret = cluster.find::<Secret>("default/cm-dbauth").await?.and_then(|part| part.metadata.uid);
+    let db = cluster.find::<StatefulSet>("default/cm-db").await?.and_then(|part| part.metadata.uid);
+    Ok([front, identity, secret, db].into_iter().flatten().collect())
 }

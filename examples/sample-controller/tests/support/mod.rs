@@ -21,15 +21,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-pub(crate) async fn cluster() -> Cluster {
-    let start = "2026-01-01T00:00:00Z".parse().expect("a time");
-    Cluster::builder().nodes(3).virtual_time(start).start().await.expect("a cluster starts")
-}
-
 /// The operator at work in the cluster, with its definition.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
     Ok(cluster.run(sample_controller::operator()).await?)
+}
+
+/// The same, but it gets through with so many writes only.
+pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
+    cluster.apply(include_str!("../../config/crd.yaml")).await?;
+    Ok(cluster.run_cut_off(sample_controller::operator(), writes).await?)
 }
 
 /// The operator with the rights that it has in a pod of its own.
