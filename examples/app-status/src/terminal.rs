@@ -62,6 +62,13 @@ impl Line {
         self
     }
 
+    /// The line, and another after it.
+    #[must_use]
+    pub fn and(mut self, line: Self) -> Self {
+        self.0.extend(line.0);
+        self
+    }
+
     /// The line, and this after it, in a column of at least this width.
     #[must_use]
     pub fn cell(self, ink: Ink, text: &str, width: usize) -> Self {

@@ -51,10 +51,7 @@ impl Log {
 
     fn push(&self, line: Line) {
         let seconds = self.elapsed().as_secs_f64();
-        let mut stamped = Line::new().then(Ink::Dim, format!("{seconds:>7.2}s  "));
-        for (ink, text) in line.pieces() {
-            stamped = stamped.then(ink, text);
-        }
+        let stamped = Line::new().then(Ink::Dim, format!("{seconds:>7.2}s  ")).and(line);
         let mut lines = self.shared.lock();
         lines.kept.push_back(stamped);
         lines.written += 1;

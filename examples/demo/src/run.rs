@@ -49,7 +49,7 @@ pub enum DemoError {
         what: String,
         /// What came in between.
         #[source]
-        source: HarnessError,
+        source: Box<HarnessError>,
     },
     /// An operator has ended by itself.
     #[error("{0} has ended by itself; RUST_LOG=info says why")]
@@ -127,7 +127,8 @@ impl<'o> Stage<'o> {
         for part in PARTS {
             let running = self.cluster.run((part.operator)(&self.board)).await;
             let what = || format!("{} did not start", part.name);
-            let running = running.map_err(|source| DemoError::Step { what: what(), source })?;
+            let running =
+                running.map_err(|source| DemoError::Step { what: what(), source: Box::new(source) })?;
             for sample in part.samples {
                 self.apply(&part, sample).await?;
             }
@@ -140,7 +141,7 @@ impl<'o> Stage<'o> {
     async fn apply(&self, part: &Part, manifest: &str) -> Result<(), DemoError> {
         let what = || format!("a manifest of {} was refused", part.name);
         let applied = self.cluster.apply(manifest).await;
-        applied.map(drop).map_err(|source| DemoError::Step { what: what(), source })
+        applied.map(drop).map_err(|source| DemoError::Step { what: what(), source: Box::new(source) })
     }
 
     /// Shows what happens, for ever or until all is ready.
