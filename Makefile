@@ -2,9 +2,25 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: test test-real real fmt lint unit doctest doc deny bench clean
+.PHONY: demo picture test test-demo test-real real fmt lint unit doctest doc deny bench clean
 
-test: fmt lint unit doctest doc
+# A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
+# is ready, and fails with the reason if that takes more than a minute.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export DEMO_EXIT DEMO_PICTURE
+export DEMO_KUBECONFIG ?= $(TARGET)/demo.kubeconfig
+demo:
+	@$(CARGO) build --locked --profile demo -p demo
+	@$(TARGET)/demo/demo
+
+# The picture in the README is what the demo shows.
+picture:
+	@$(MAKE) --no-print-directory demo DEMO_EXIT=1 DEMO_PICTURE=docs/demo.svg
+
+test: fmt lint unit doctest doc test-demo
+
+test-demo:
+	@$(MAKE) --no-print-directory demo DEMO_EXIT=1
 
 fmt:
 	$(CARGO) fmt --all --check

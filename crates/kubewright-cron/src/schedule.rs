@@ -1,30 +1,38 @@
 //! When a schedule comes round, in a time zone.
-//!
-//! The grammar is that of robfig's cron, which Kubernetes takes: five fields, names, ranges and steps, `@daily` and the
-//! like, `@every 1h30m`. When clocks go forward, what falls into the gap does not happen; when they go back, what falls
-//! into the hour that is there twice happens twice.
 
 use jiff::{SignedDuration, Timestamp, Unit, Zoned, tz::TimeZone};
 
-use super::field::{DAY, Field, FieldError, HOUR, MINUTE, MONTH, WEEKDAY};
-use crate::duration;
+use crate::{
+    duration,
+    field::{DAY, Field, FieldError, HOUR, MINUTE, MONTH, WEEKDAY},
+};
 
 /// Why a text is no schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ScheduleError {
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// Not five fields.
     #[error("expected exactly 5 fields, found {found}: [{text}]")]
-    Fields { found: usize, text: String },
+    Fields {
+        /// How many there are.
+        found: usize,
+        /// The text.
+        text: String,
+    },
+    /// One of the fields says nothing that can be.
     #[error(transparent)]
     Field(#[from] FieldError),
+    /// `@sometimes`.
     #[error("unrecognized descriptor: {0}")]
     Descriptor(String),
+    /// `@every soon`.
     #[error("failed to parse duration {0}")]
     Duration(String),
 }
 
 /// When things happen.
 #[derive(Debug, Clone)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     rule: Rule,
     zone: TimeZone,
 }
@@ -35,9 +43,18 @@ enum Rule {
     At(Box<[Field; 5]>),
 }
 
+/// What went by between two moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// The latest time that was missed.
+    pub latest: Timestamp,
+    /// Whether there were more than a hundred: a clock may be wrong, or nobody looked for very long.
+    pub many: bool,
+}
+
 impl Schedule {
     /// Reads a schedule, in UTC.
-    pub(crate) fn parse(text: &str) -> Result<Self, ScheduleError> {
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let text = text.trim();
         let rule = match text.strip_prefix('@') {
             Some(word) => {
@@ -49,17 +66,33 @@ impl Schedule {
     }
 
     /// The same in another time zone.
-    pub(crate) fn in_zone(mut self, zone: TimeZone) -> Self {
+    #[must_use]
+    pub fn in_zone(mut self, zone: TimeZone) -> Self {
         self.zone = zone;
         self
     }
 
     /// The first time after this one; `None` when there is none in five years.
-    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+    pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             Rule::Every(period) => Timestamp::from_second(after.as_second()).ok()?.checked_add(*period).ok(),
             Rule::At(fields) => self.next_at(fields, after),
         }
+    }
+
+    /// All times after this one, in order.
+    ///
+    /// ```
+    /// use kubewright_cron::Schedule;
+    ///
+    /// let hours = Schedule::parse("@hourly")?;
+    /// let noon = "2026-01-01T12:00:00Z".parse()?;
+    /// let next: Vec<String> = hours.after(noon).take(2).map(|time| time.to_string()).collect();
+    /// assert_eq!(next, ["2026-01-01T13:00:00Z", "2026-01-01T14:00:00Z"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn after(&self, time: Timestamp) -> impl Iterator<Item = Timestamp> {
+        std::iter::successors(self.next(time), |time| self.next(*time))
     }
 
     fn next_at(&self, fields: &[Field; 5], after: Timestamp) -> Option<Timestamp> {
@@ -99,14 +132,14 @@ impl Schedule {
         None
     }
 
-    /// The latest time after `since` and not after `now`, and whether very many were missed.
-    pub(crate) fn latest(&self, since: Timestamp, now: Timestamp) -> Option<(Timestamp, bool)> {
+    /// What went by after `since` and not after `now`, without walking through all of it.
+    pub fn missed(&self, since: Timestamp, now: Timestamp) -> Option<Missed> {
         let first = self.next(since)?;
         if first > now {
             return None;
         }
         let Some(second) = self.next(first).filter(|second| *second <= now) else {
-            return Some((first, false));
+            return Some(Missed { latest: first, many: false });
         };
         let period = second.duration_since(first).as_secs().max(1);
         let missed = now.duration_since(first).as_secs() / period + 1;
@@ -118,11 +151,11 @@ impl Schedule {
             latest = next;
             at = next;
         }
-        Some((latest, missed > 100))
+        Some(Missed { latest, many: missed > 100 })
     }
 
-    /// A time as the annotation of a job has it: in the zone of the schedule.
-    pub(crate) fn written(&self, time: Timestamp) -> String {
+    /// A time as annotations of jobs have it: RFC 3339 in the zone of the schedule.
+    pub fn written(&self, time: Timestamp) -> String {
         let zoned = time.to_zoned(self.zone.clone());
         if zoned.offset().is_zero() {
             return zoned.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -240,7 +273,7 @@ mod tests {
     fn only_the_latest_of_missed_times_counts() {
         let schedule = Schedule::parse("*/10 * * * *").unwrap();
         let latest = |since: &str, now: &str| {
-            schedule.latest(at(since), at(now)).map(|(time, many)| (time.to_string(), many))
+            schedule.missed(at(since), at(now)).map(|missed| (missed.latest.to_string(), missed.many))
         };
         assert_eq!(latest("2026-01-01T00:00:00Z", "2026-01-01T00:09:00Z"), None);
         assert_eq!(

@@ -19,21 +19,50 @@ pub(super) const MONTH: Kind = Kind {
 pub(super) const WEEKDAY: Kind =
     Kind { first: 0, last: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
-/// Why a text is no field.
+/// Why a text is no field. The words are robfig's, because people search for them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FieldError {
+#[non_exhaustive]
+pub enum FieldError {
+    /// Neither a number nor a name.
     #[error("failed to parse int from {0}")]
     Number(String),
+    /// `1-2-3`.
     #[error("too many hyphens: {0}")]
     Hyphens(String),
+    /// `1/2/3`.
     #[error("too many slashes: {0}")]
     Slashes(String),
+    /// There is no such minute, hour, day, month or weekday.
     #[error("beginning of range ({value}) below minimum ({bound}): {text}")]
-    Below { value: u32, bound: u32, text: String },
+    Below {
+        /// What was said.
+        value: u32,
+        /// The first that there is.
+        bound: u32,
+        /// Where it was said.
+        text: String,
+    },
+    /// There is no such minute, hour, day, month or weekday.
     #[error("end of range ({value}) above maximum ({bound}): {text}")]
-    Above { value: u32, bound: u32, text: String },
+    Above {
+        /// What was said.
+        value: u32,
+        /// The last that there is.
+        bound: u32,
+        /// Where it was said.
+        text: String,
+    },
+    /// `5-1`.
     #[error("beginning of range ({first}) beyond end of range ({last}): {text}")]
-    Backwards { first: u32, last: u32, text: String },
+    Backwards {
+        /// Where the range begins.
+        first: u32,
+        /// Where it ends.
+        last: u32,
+        /// Where it was said.
+        text: String,
+    },
+    /// `*/0`.
     #[error("step of range should be a positive number: {0}")]
     Step(String),
 }

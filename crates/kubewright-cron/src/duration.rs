@@ -1,9 +1,16 @@
-//! Durations as Go writes them: `1h30m`, `90s`, `1.5h`, `300ms`.
+//! Durations as Go writes them, and `@every` with it: `1h30m`, `90s`, `1.5h`, `300ms`.
 
 use jiff::SignedDuration;
 
 /// Reads a duration that is not negative.
-pub(crate) fn parse(text: &str) -> Option<SignedDuration> {
+///
+/// ```
+/// use kubewright_cron::duration;
+///
+/// assert_eq!(duration::parse("1m30s").map(|time| time.as_secs()), Some(90));
+/// assert_eq!(duration::parse("soon"), None);
+/// ```
+pub fn parse(text: &str) -> Option<SignedDuration> {
     let mut rest = text.trim();
     if rest.is_empty() {
         return None;
