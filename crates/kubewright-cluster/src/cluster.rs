@@ -5,13 +5,16 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kubewright::{
     Clock,
+    client::Clients,
     manager::{Manager, ManagerHandle},
 };
 use kubewright_apiserver::{ApiServer, RunningServer, StartError, clock::VirtualClock};
 use tokio::task::JoinHandle;
 
 use crate::{
-    Parts, lifecycle,
+    Parts,
+    harness::Journals,
+    lifecycle,
     nodes::{self, NodeTemplate},
     objects::FIELD_MANAGER,
     policy, services,
@@ -118,7 +121,11 @@ pub struct Cluster {
     /// Before the server: controllers stop before what they talk to.
     controllers: Option<Running>,
     server: Server,
+    clients: Clients,
     clock: Clock,
+    journals: Journals,
+    /// When the cluster was ready, and the version that it had then.
+    began: (Timestamp, u64),
 }
 
 #[derive(Debug)]
@@ -175,16 +182,32 @@ impl Cluster {
         nodes: u32,
         clock: Clock,
     ) -> Result<Self, ClusterError> {
-        let running = match controllers {
-            Controllers::None => None,
-            Controllers::All => Some(run(&server, nodes, &clock).await?),
+        let journals = Journals::default();
+        let running = match (controllers, nodes) {
+            (Controllers::None, 0) => None,
+            _ => Some(run(&server, controllers, nodes, &clock, &journals).await?),
         };
-        Ok(Self { controllers: running, server, clock })
+        let clients = Clients::new(server.api().client());
+        let began = (clock.now(), server.api().registry().storage.revision());
+        Ok(Self { controllers: running, server, clients, clock, journals, began })
     }
 
     /// A client that may do everything.
     pub fn client(&self) -> kube::Client {
         self.server.api().client()
+    }
+
+    /// Clients of other forms, with what they have discovered.
+    pub(crate) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    pub(crate) fn journals(&self) -> &Journals {
+        &self.journals
+    }
+
+    pub(crate) fn began(&self) -> (Timestamp, u64) {
+        self.began
     }
 
     /// The API server.
@@ -219,7 +242,13 @@ impl Cluster {
     }
 }
 
-async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, ClusterError> {
+async fn run(
+    server: &Server,
+    controllers: Controllers,
+    count: u32,
+    clock: &Clock,
+    journals: &Journals,
+) -> Result<Running, ClusterError> {
     let certificate = match server {
         Server::InProcess(_) => "",
         Server::Listening(server) => server.certificate(),
@@ -229,13 +258,16 @@ async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, Clus
         .caches(parts.caches())
         .clock(clock.clone())
         .signals(false)
+        .journal(&journals.controllers)
         .grace(Duration::from_secs(5));
-    manager = lifecycle::add(manager, &parts, count > 0);
-    manager = services::add(manager, &parts);
-    manager = volumes::add(manager, &parts, count > 0);
-    manager = policy::add(manager, &parts);
-    for controller in workloads::controllers(|component| parts.sink(component)) {
-        manager = manager.controller(controller);
+    if controllers == Controllers::All {
+        manager = lifecycle::add(manager, &parts, count > 0);
+        manager = services::add(manager, &parts);
+        manager = volumes::add(manager, &parts, count > 0);
+        manager = policy::add(manager, &parts);
+        for controller in workloads::controllers(|component| parts.sink(component)) {
+            manager = manager.controller(controller);
+        }
     }
     if count > 0 {
         for controller in nodes::controllers(|component| parts.sink(component)) {
@@ -243,8 +275,10 @@ async fn run(server: &Server, count: u32, clock: &Clock) -> Result<Running, Clus
         }
         manager = manager.runnable(nodes::registration(count, NodeTemplate::default()));
     }
-    // Last, so that every listener is there before the first kind is listed.
-    let manager = manager.runnable(parts.monitors().clone());
+    if controllers == Controllers::All {
+        // Last, so that every listener is there before the first kind is listed.
+        manager = manager.runnable(parts.monitors().clone());
+    }
     let manager = manager.build().await.map_err(|error| ClusterError::Controllers(error.into()))?;
     let handle = manager.handle();
     let task = tokio::spawn({

@@ -4,10 +4,15 @@
 //! are run by a manager. What each of them decides is written as plain functions from objects to writes, so that the
 //! decision can be read and tested without a cluster.
 //!
-//! - [`Cluster`]: begin here. [`harness`] is what tests do with it.
+//! - [`Cluster`]: begin here. [`harness`] is what tests do with it, [`test`](macro@test) gives them one.
 //! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
 //! - [`nodes`]: a scheduler and kubelets that simulate.
 //! - [`Parts`]: what they share.
+
+// What the attribute expands to names this crate, in its own tests too.
+#[cfg(test)]
+#[allow(unused_extern_crates, reason = "the lint does not look into expansions")]
+extern crate self as kubewright_cluster;
 
 mod cluster;
 mod duration;
@@ -19,10 +24,14 @@ mod objects;
 mod parts;
 pub mod policy;
 pub mod services;
+#[cfg(feature = "test")]
+pub mod testing;
 pub mod volumes;
 pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
-pub use harness::{HarnessError, Operator};
+pub use harness::{HarnessError, Manifest, Operator};
+#[cfg(feature = "test")]
+pub use kubewright_macros::test;
 pub use parts::Parts;

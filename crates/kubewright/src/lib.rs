@@ -34,6 +34,8 @@ pub use error::{Error, Result};
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
+#[cfg(feature = "test")]
+pub use kubewright_macros::test;
 pub use main_error::{MainError, MainResult};
 pub use object::Object;
 pub use random::Random;

@@ -34,11 +34,14 @@ pub fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
+/// The name of the default class.
+pub(crate) const STANDARD: &str = "standard";
+
 /// The class that a cluster with simulated nodes begins with, as clusters for development do.
 pub fn standard_class() -> StorageClass {
     StorageClass {
         metadata: ObjectMeta {
-            name: Some("standard".to_owned()),
+            name: Some(STANDARD.to_owned()),
             annotations: Some(BTreeMap::from([(DEFAULT_CLASS[0].to_owned(), "true".to_owned())])),
             ..ObjectMeta::default()
         },

@@ -26,6 +26,16 @@ pub enum OwnerError {
         /// Who wanted to.
         owner: String,
     },
+    /// The object exists, and is not the owner's.
+    #[error(
+        "{object} already exists and does not belong to {owner}; rename one of them, remove the object, or make {owner} its owner"
+    )]
+    Foreign {
+        /// The object.
+        object: String,
+        /// Who wanted it.
+        owner: String,
+    },
     /// Owner and object live in different namespaces.
     #[error("{owner} cannot own {object}: an owner lives in the namespace of what it owns, or in none")]
     OtherNamespace {
@@ -111,6 +121,18 @@ impl Reference {
         Self { stored: reference, namespace: owner.meta().namespace.clone(), owner: describe(owner, dyntype) }
     }
 
+    /// Refused unless the reference is on the object, in the same role.
+    pub(crate) fn is_on<K: Object>(&self, object: &K, dyntype: &K::DynamicType) -> Result<(), OwnerError> {
+        let owners = object.meta().owner_references.as_deref().unwrap_or_default();
+        let held = self.stored.as_ref().is_some_and(|wanted| {
+            owners.iter().any(|held| held.uid == wanted.uid && held.controller == wanted.controller)
+        });
+        if held {
+            return Ok(());
+        }
+        Err(OwnerError::Foreign { object: describe(object, dyntype), owner: self.owner.clone() })
+    }
+
     /// Puts the reference on an object, replacing an older one to the same owner.
     pub fn put_on<K: Object>(&self, object: &mut K, dyntype: &K::DynamicType) -> Result<(), OwnerError> {
         let owner = self.owner.clone();
@@ -168,6 +190,20 @@ mod tests {
         assert_eq!(map.metadata.owner_references.as_ref().unwrap().len(), 1);
         set_owner_reference(&pod("two", "a", "2"), &mut map).unwrap();
         assert_eq!(map.metadata.owner_references.as_ref().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_object_belongs_to_whom_its_reference_says_and_in_that_role() {
+        let (one, two) = (pod("one", "a", "1"), pod("two", "a", "2"));
+        let mut map = map("a");
+        let controls = Reference::to(&one, &(), true);
+        let error = controls.is_on(&map, &()).unwrap_err().to_string();
+        assert!(error.contains("ConfigMap a/m already exists") && error.contains("Pod a/one"), "{error}");
+        set_owner_reference(&one, &mut map).unwrap();
+        assert!(controls.is_on(&map, &()).is_err(), "to own is not to control");
+        set_controller_reference(&one, &mut map).unwrap();
+        controls.is_on(&map, &()).unwrap();
+        assert!(Reference::to(&two, &(), true).is_on(&map, &()).is_err());
     }
 
     #[test]

@@ -109,6 +109,13 @@ impl<K: Object> ControllerBuilder<K> {
         self
     }
 
+    /// Reconciles every object again in this interval, so that what no event tells of is noticed in the end; by default
+    /// never. It costs no request but what the reconciler sends.
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.own = self.own.map(|own| own.resync(interval));
+        self
+    }
+
     /// Only other sources wake this controller up, not its own kind.
     pub fn only_others(mut self) -> Self {
         self.own = None;

@@ -29,6 +29,7 @@
 //! - [`Source`]: other things that wake a controller up: a channel, an informer of your own, any function.
 //! - [`Reconciler`]: a closure will do; implement it for a type that has something to remember.
 //! - [`Context`]: what a reconciler gets. [`Action`]: what it says at the end.
+//! - [`Journal`]: the last reconciles, for whoever asks what happened.
 //!
 //! # What is promised
 //! - A key is never in the hands of two workers. A change during a reconcile leads to another one.
@@ -45,6 +46,7 @@ mod action;
 mod builder;
 mod context;
 pub mod handler;
+mod journal;
 mod metrics;
 pub mod predicate;
 mod reconciler;
@@ -59,6 +61,7 @@ pub use action::Action;
 pub use builder::{Controller, ControllerBuilder};
 pub use context::Context;
 pub use handler::EventHandler;
+pub use journal::{Ended, Journal, Reconciled};
 pub use metrics::ControllerMetrics;
 pub use predicate::Predicate;
 pub use reconciler::Reconciler;

@@ -84,6 +84,10 @@ impl Request {
         &self.source
     }
 
+    pub(super) fn shared_source(&self) -> &Arc<str> {
+        &self.source
+    }
+
     /// Why it asked.
     pub fn cause(&self) -> Cause {
         self.cause

@@ -94,6 +94,7 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
             reconciler,
             timeout: reconcile_timeout,
             meter: Arc::clone(&meter),
+            journal: cx.journal().cloned(),
             ids: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
         });

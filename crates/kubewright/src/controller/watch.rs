@@ -38,6 +38,7 @@ pub struct Watch<K: Object> {
     handler: Handling<K>,
     predicates: Vec<Box<dyn Predicate<K>>>,
     from: From<K>,
+    resync: Option<Duration>,
 }
 
 enum Handling<K> {
@@ -89,7 +90,7 @@ impl Watch<DynamicObject> {
 
 impl<K: Object> Watch<K> {
     fn of(dyntype: K::DynamicType, handler: Handling<K>) -> Self {
-        Self { dyntype, handler, predicates: Vec::new(), from: From::Manager }
+        Self { dyntype, handler, predicates: Vec::new(), from: From::Manager, resync: None }
     }
 
     pub(super) fn itself(dyntype: K::DynamicType) -> Self {
@@ -107,6 +108,13 @@ impl<K: Object> Watch<K> {
     #[must_use]
     pub fn by(mut self, handler: impl EventHandler<K>) -> Self {
         self.handler = Handling::Own(Box::new(handler));
+        self
+    }
+
+    /// Hears of every object again in this interval, as of an update that changes nothing. It costs no request.
+    #[must_use]
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.resync = Some(interval);
         self
     }
 
@@ -143,6 +151,7 @@ impl<K: Object> Watch<K> {
             dyntype: self.dyntype,
             handler: Arc::new(Filtered { predicates: self.predicates, handler }),
             from: self.from,
+            resync: self.resync,
         }
     }
 }
@@ -151,6 +160,7 @@ struct KindSource<K: Object> {
     dyntype: K::DynamicType,
     handler: Arc<Filtered<K>>,
     from: From<K>,
+    resync: Option<Duration>,
 }
 
 struct Filtered<K> {
@@ -182,6 +192,10 @@ impl<K: Object> Source for KindSource<K> {
         };
         let registrations = cache.informers().map(|informer| {
             let (handler, mut requests) = (Arc::clone(&self.handler), requests.clone());
+            let informer = match self.resync {
+                Some(interval) => informer.clone().resync(interval),
+                None => informer.clone(),
+            };
             informer.on_event(move |event| handler.handle(&event, &mut requests))
         });
         let registrations: Vec<Registration> = registrations.collect();

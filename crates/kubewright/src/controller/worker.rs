@@ -10,11 +10,12 @@ use std::{
 };
 
 use futures::FutureExt as _;
+use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{
-    Action, Context, Reconciler, Request,
+    Action, Context, Ended, Journal, Reconciled, Reconciler, Request,
     action::Next,
     context,
     metrics::{Meter, Outcome},
@@ -37,6 +38,7 @@ pub(super) struct Worker<K: Object, R> {
     pub(super) reconciler: Arc<R>,
     pub(super) timeout: Option<Duration>,
     pub(super) meter: Arc<Meter>,
+    pub(super) journal: Option<Journal>,
     pub(super) ids: AtomicU64,
     pub(super) stopping: AtomicBool,
 }
@@ -86,7 +88,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
 
     /// Says how long it took.
     async fn process(&self, item: Item<Request, Prioritised>, id: u64) -> Duration {
-        let started = Instant::now();
+        let (started, at) = (Instant::now(), self.journal.as_ref().map(|_| self.shared.clock.now()));
         let active = self.meter.begin();
         let result = self.reconcile(item.key().clone(), id).await;
         drop(active);
@@ -98,6 +100,9 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         };
         let took = started.elapsed();
         self.meter.observe(outcome, took);
+        if let (Some(journal), Some(at)) = (&self.journal, at) {
+            journal.write(self.reconciled(&item, at, &result, took));
+        }
         match result {
             Ok(Action(Next::Done)) => item.forget(),
             Ok(Action(Next::Requeue)) => item.requeue(),
@@ -109,6 +114,32 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             Err(error) => item.retry(error),
         }
         took
+    }
+
+    fn reconciled(
+        &self,
+        item: &Item<Request, Prioritised>,
+        at: Timestamp,
+        result: &Result<Action, Error>,
+        took: Duration,
+    ) -> Reconciled {
+        let request = item.key();
+        Reconciled {
+            at,
+            controller: Arc::clone(&self.name),
+            key: request.key().clone(),
+            source: Arc::clone(request.shared_source()),
+            cause: request.cause(),
+            retries: item.requeues(),
+            ended: match result {
+                Ok(Action(Next::Done)) => Ended::Done,
+                Ok(Action(Next::Requeue)) => Ended::Requeue,
+                Ok(Action(Next::After(delay))) => Ended::RequeueAfter(*delay),
+                Err(error) if error.is_terminal() => Ended::GaveUp(told(error)),
+                Err(error) => Ended::Failed(told(error)),
+            },
+            took,
+        }
     }
 
     /// Runs the reconciler where neither a panic nor a time-out reaches the worker.
@@ -134,4 +165,9 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             Err(Broken::Panicked(panic_message(&*panic)).into())
         })
     }
+}
+
+/// An error with its causes, in one line.
+fn told(error: &Error) -> String {
+    format!("{error:?}").replace("\n  caused by: ", ": ")
 }

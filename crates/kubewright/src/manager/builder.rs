@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     Clock, Error, Object,
-    cache::{CacheOptions, Caches},
+    cache::{CacheOptions, Caches, IndexFn, Lazy},
     client::{CachedClient, Clients},
-    controller::{Controller, EventSink},
+    controller::{Controller, EventSink, Journal},
     events::EventBroadcaster,
 };
 
@@ -34,9 +34,11 @@ pub struct ManagerBuilder {
     caches: Option<Caches>,
     namespaces: Vec<String>,
     configure: Vec<Configure>,
+    indexes: Vec<Configure>,
     clusters: IndexMap<String, Cluster>,
     runnables: Vec<Box<dyn Runnable>>,
     recorder: Option<Arc<dyn EventSink>>,
+    component: Option<String>,
     candidacy: Option<Box<dyn Candidacy>>,
     leader_election: bool,
     serve: Option<String>,
@@ -44,6 +46,7 @@ pub struct ManagerBuilder {
     clock: Clock,
     grace: Duration,
     signals: bool,
+    journal: Option<Journal>,
 }
 
 /// A manager that is ready to run.
@@ -63,9 +66,11 @@ impl Manager {
             caches: None,
             namespaces: Vec::new(),
             configure: Vec::new(),
+            indexes: Vec::new(),
             clusters: IndexMap::new(),
             runnables: Vec::new(),
             recorder: None,
+            component: None,
             candidacy: None,
             leader_election: false,
             serve: None,
@@ -73,6 +78,7 @@ impl Manager {
             clock: Clock::system(),
             grace: Duration::from_secs(30),
             signals: true,
+            journal: None,
         }
     }
 
@@ -120,6 +126,15 @@ impl ManagerBuilder {
         self
     }
 
+    /// Adds an index to the cache of a kind: what [`List::by_index`](crate::client::cached::List::by_index) asks.
+    pub fn index<K>(mut self, index: IndexFn<Lazy<K>>) -> Self
+    where
+        K: Object + Resource<DynamicType = ()>,
+    {
+        self.indexes.push(Box::new(move |caches| Ok(caches.of::<K>().add_index(&index)?)));
+        self
+    }
+
     /// Holds the caches of another cluster too.
     pub fn cluster(mut self, cluster: &Cluster) -> Self {
         self.clusters.insert(cluster.name().to_owned(), cluster.clone());
@@ -160,6 +175,12 @@ impl ManagerBuilder {
         self
     }
 
+    /// The component that events name as their source; by default the manager's name.
+    pub fn events_from(mut self, component: &str) -> Self {
+        self.component = Some(component.to_owned());
+        self
+    }
+
     /// Where events about objects go; by default to the API server, where `kubectl describe` shows them.
     pub fn recorder(mut self, recorder: impl EventSink) -> Self {
         self.recorder = Some(Arc::new(recorder));
@@ -191,6 +212,12 @@ impl ManagerBuilder {
         self
     }
 
+    /// Where the controllers write down what they did; by default nowhere.
+    pub fn journal(mut self, journal: &Journal) -> Self {
+        self.journal = Some(journal.clone());
+        self
+    }
+
     /// The manager, before it runs.
     pub async fn build(self) -> Result<Manager, Error> {
         let mut caches = match (self.caches, self.client) {
@@ -201,7 +228,8 @@ impl ManagerBuilder {
         if !self.namespaces.is_empty() {
             caches = caches.namespaces(self.namespaces);
         }
-        for configure in self.configure {
+        // An index makes the cache of its kind: what is cached has to be said by then.
+        for configure in self.configure.into_iter().chain(self.indexes) {
             configure(&caches)?;
         }
         let own = Cluster::over(&self.name, &caches);
@@ -214,7 +242,7 @@ impl ManagerBuilder {
         }
         let recorder = self.recorder.unwrap_or_else(|| {
             let events = EventBroadcaster::builder(kube.clone()).clock(self.clock.clone()).start();
-            let recorder = events.recorder(&self.name);
+            let recorder = events.recorder(self.component.as_ref().unwrap_or(&self.name));
             runnables.push(Box::new(Events(events)));
             Arc::new(recorder)
         });
@@ -244,6 +272,7 @@ impl ManagerBuilder {
             clock: self.clock,
             stop: CancellationToken::new(),
             manager: handle.clone(),
+            journal: self.journal,
         };
         let lifecycle = Lifecycle::new(self.name, context, runnables, added)
             .candidacy(candidacy)

@@ -5,7 +5,12 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Error, client::CachedClient, controller::EventSink, manager::ManagerHandle};
+use crate::{
+    Clock, Error,
+    client::CachedClient,
+    controller::{EventSink, Journal},
+    manager::ManagerHandle,
+};
 
 /// When a runnable is started, and in reverse, stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +66,7 @@ pub struct RunContext {
     pub(super) clock: Clock,
     pub(super) stop: CancellationToken,
     pub(super) manager: ManagerHandle,
+    pub(super) journal: Option<Journal>,
 }
 
 impl RunContext {
@@ -82,6 +88,11 @@ impl RunContext {
     /// Cancelled when it is time to stop.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Where the manager's controllers write down what they did, if anybody wants to know.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
     }
 
     /// The manager.

@@ -87,6 +87,7 @@ pub struct CreateOrUpdate<'f, K: Object> {
     empty: K,
     mutate: Mutate<'f, K>,
     owner: Option<Reference>,
+    adopt: bool,
     patch: bool,
 }
 
@@ -137,12 +138,21 @@ impl<K: Object> KindClient<K> {
         let mutate: Mutate<'f, K> = Box::new(move |object| mutate(object).into_result());
         empty.meta_mut().name = Some(key.name().to_owned());
         empty.meta_mut().namespace = key.namespace().map(str::to_owned);
-        CreateOrUpdate { kind: self.clone(), key: key.clone(), empty, mutate, owner: None, patch }
+        CreateOrUpdate {
+            kind: self.clone(),
+            key: key.clone(),
+            empty,
+            mutate,
+            owner: None,
+            adopt: true,
+            patch,
+        }
     }
 }
 
 impl<K: Object> CreateOrUpdate<'_, K> {
-    /// Makes this the owner that controls the object. Refused if somebody else does.
+    /// Makes this the owner that controls the object. Refused if somebody else does; an object that nobody controls is
+    /// adopted, unless that is [not wanted](Self::without_adopting).
     pub fn controlled_by<O: Object<DynamicType: Default>>(self, owner: &O) -> Self {
         self.owned_through(Reference::to(owner, &O::DynamicType::default(), true))
     }
@@ -155,6 +165,13 @@ impl<K: Object> CreateOrUpdate<'_, K> {
     /// Puts a reference to an owner on the object.
     pub fn owned_through(mut self, reference: Reference) -> Self {
         self.owner = Some(reference);
+        self
+    }
+
+    /// Refuses an object that exists and does not belong to the owner yet, also when nobody controls it: an object that a
+    /// person has made stays that person's.
+    pub fn without_adopting(mut self) -> Self {
+        self.adopt = false;
         self
     }
 }
@@ -193,6 +210,9 @@ impl<K: Object> CreateOrUpdate<'_, K> {
 
     async fn change(&mut self, found: &Arc<K>) -> Result<Written<K>, ClientError> {
         let mut object = K::clone(found);
+        if let (false, Some(owner)) = (self.adopt, &self.owner) {
+            owner.is_on(&object, &self.kind.dyntype)?;
+        }
         self.mutated(&mut object, "update")?;
         let (before, after) = (self.value(found)?, self.value(&object)?);
         let Some(change) = difference(&before, &after) else {

@@ -4,24 +4,34 @@
 //! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 //! use kubewright_cluster::Cluster;
 //!
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let cluster = Cluster::builder().virtual_time("2026-01-01T00:00:00Z".parse()?).start().await?;
-//! cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}").await?;
-//! cluster.settled().await?;
-//! assert!(cluster.get::<ConfigMap>("shop/kube-root-ca.crt").await.is_ok());
+//! // In a test: #[kubewright_cluster::test]
+//! async fn a_namespace_is_emptied(cluster: Cluster) -> Result<(), kubewright_cluster::HarnessError> {
+//!     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}").await?;
+//!     cluster.settled().await?;
+//!     assert!(cluster.get::<ConfigMap>("shop/kube-root-ca.crt").await.is_ok());
 //!
-//! cluster.delete::<Namespace>("shop").await?;
-//! cluster.settled().await?;
-//! assert!(cluster.find::<ConfigMap>("shop/kube-root-ca.crt").await?.is_none());
-//! # Ok(()) }
+//!     cluster.delete::<Namespace>("shop").await?;
+//!     cluster.settled().await?;
+//!     assert!(cluster.find::<ConfigMap>("shop/kube-root-ca.crt").await?.is_none());
+//!     Ok(())
+//! }
+//! # kubewright_cluster::testing::Setup::new("doc").run(a_namespace_is_emptied).unwrap();
 //! ```
 //!
+//! The attribute [`test`](macro@crate::test) gives a test its cluster and prints what happened when it fails.
+//!
 //! # Pitfalls
-//! - Waiting is cheap only where time is paused (`#[tokio::test(start_paused = true)]`) and the cluster follows it
-//!   ([`ClusterBuilder::virtual_time`](crate::ClusterBuilder::virtual_time)). Otherwise a second is a second.
+//! - Waiting is cheap only where time is paused and the cluster follows it, as it is under the attribute (by hand:
+//!   [`ClusterBuilder::virtual_time`](crate::ClusterBuilder::virtual_time) in a `#[tokio::test(start_paused = true)]`).
+//!   Otherwise a second is a second.
 //! - [`advance`](Cluster::advance) lets time pass step by step, timer by timer. `tokio::time::advance` jumps, and
 //!   whatever should have happened in between happens afterwards.
+
+pub mod manifest;
+mod operator;
+mod report;
+mod seen;
+mod table;
 
 use std::time::Duration;
 
@@ -29,12 +39,14 @@ use kube::{Resource, api::PatchParams, core::DynamicObject};
 use kubewright::{
     KeyError, Object, ObjectKey,
     cache::Caches,
-    client::{ApiError, CachedClient, ClientError, Clients, MapperError},
-    manager::{ManagerBuilder, ManagerHandle},
-    scheme::{DecodeError, Scheme},
+    client::{ApiError, CachedClient, ClientError, MapperError},
+    scheme::DecodeError,
 };
-use tokio::task::JoinHandle;
 
+pub(crate) use self::report::Journals;
+#[cfg(feature = "test")]
+pub(crate) use self::report::Witness;
+pub use self::{manifest::Manifest, operator::Operator};
 use crate::Cluster;
 
 /// Who applies what a test applies.
@@ -65,6 +77,12 @@ pub enum HarnessError {
     /// The server refused.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// An object does not say what it is.
+    #[error("the object {name:?} has no apiVersion and kind: set `types`, or apply a typed object")]
+    Untyped {
+        /// Its name.
+        name: String,
+    },
     /// There is no such object.
     #[error("there is no {kind} {key}")]
     Missing {
@@ -100,61 +118,18 @@ pub enum HarnessError {
     },
 }
 
-/// An operator that runs in a cluster. Dropping it kills it, as a node that loses power does;
-/// [`stop`](Self::stop) lets it finish, as SIGTERM does.
-#[derive(Debug)]
-#[must_use = "an operator that is dropped is killed"]
-pub struct Operator {
-    handle: ManagerHandle,
-    task: JoinHandle<Result<(), kubewright::Error>>,
-}
-
-impl Operator {
-    /// The operator's manager.
-    pub fn manager(&self) -> &ManagerHandle {
-        &self.handle
-    }
-
-    /// Whether it has ended by itself.
-    pub fn is_finished(&self) -> bool {
-        self.task.is_finished()
-    }
-
-    /// Asks it to stop, waits until it has, and says how it ended.
-    pub async fn stop(mut self) -> Result<(), HarnessError> {
-        self.handle.stop();
-        match (&mut self.task).await {
-            Ok(ended) => ended.map_err(|error| HarnessError::Operator(error.into())),
-            Err(died) => std::panic::resume_unwind(died.into_panic()),
-        }
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Cluster {
-    /// Runs an operator in the cluster, with the cluster's client and time and without signals.
-    pub async fn run(&self, operator: ManagerBuilder) -> Result<Operator, HarnessError> {
-        let manager = operator.client(self.client()).clock(self.clock().clone()).signals(false);
-        let manager = manager.build().await.map_err(|error| HarnessError::Operator(error.into()))?;
-        Ok(Operator { handle: manager.handle(), task: tokio::spawn(manager.run()) })
-    }
-
-    /// Applies all objects of a manifest, as `kubectl apply --server-side` does. Those that name no namespace and need
-    /// one go to `default`.
-    pub async fn apply(&self, manifest: &str) -> Result<Vec<DynamicObject>, HarnessError> {
-        let clients = Clients::new(self.client());
-        let scheme = Scheme::kubernetes();
+    /// Applies objects, as `kubectl apply --server-side` does: YAML, a typed object, or several; see [`Manifest`]. Those
+    /// that name no namespace and need one go to `default`.
+    pub async fn apply<Form>(
+        &self,
+        manifest: impl Manifest<Form>,
+    ) -> Result<Vec<DynamicObject>, HarnessError> {
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let mut applied = Vec::new();
-        for object in scheme.decoder().unstructured().decode(manifest) {
-            let object = object?.to_unstructured()?;
+        for object in manifest.objects()? {
             let namespace = object.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
-            let resource = clients.dynamic().object(&object).await?.namespace(&namespace);
+            let resource = self.clients().dynamic().object(&object).await?.namespace(&namespace);
             applied.push(resource.apply(&params, &object).await?);
         }
         Ok(applied)

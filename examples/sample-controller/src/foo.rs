@@ -1,0 +1,39 @@
+//! The Foo: what a user writes, and what is reported back. `config/crd.yaml` is made of this.
+
+use kubewright::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a Foo asks for.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[kube(
+    group = "samplecontroller.k8s.io",
+    version = "v1alpha1",
+    kind = "Foo",
+    namespaced,
+    status = "FooStatus",
+    doc = "A Foo has a Deployment of the name and with the replicas it asks for.",
+    annotation(
+        "api-approved.kubernetes.io",
+        "unapproved, experimental-only; please get an approval from Kubernetes API reviewers if you're trying to develop a CRD in the *.k8s.io or *.kubernetes.io groups"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct FooSpec {
+    /// The name of its Deployment.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub deployment_name: String,
+    /// How many replicas the Deployment has. Where a Foo does not say, whoever scales the Deployment decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10))]
+    pub replicas: Option<i32>,
+}
+
+/// What became of a Foo.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct FooStatus {
+    /// How many replicas of the Deployment are available.
+    #[serde(default)]
+    pub available_replicas: i32,
+}
