@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"log"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -22,9 +23,11 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
-	workers := flag.Int("workers", 8, "how many Foos at a time")
-	flag.Parse()
+	// Of its own: controller-runtime has put a --kubeconfig into the common one.
+	flags := flag.NewFlagSet("manager", flag.ExitOnError)
+	kubeconfig := flags.String("kubeconfig", "", "how to reach the server")
+	workers := flags.Int("workers", 8, "how many Foos at a time")
+	_ = flags.Parse(os.Args[1:])
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 

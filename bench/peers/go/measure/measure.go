@@ -54,8 +54,17 @@ func Print(bench, implementation string, line map[string]any) {
 
 // CPU is the user and system time of this process.
 func CPU() float64 {
+	return cpu(syscall.RUSAGE_SELF)
+}
+
+// Children is the user and system time of the processes that this one has started and seen the end of.
+func Children() float64 {
+	return cpu(syscall.RUSAGE_CHILDREN)
+}
+
+func cpu(who int) float64 {
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+	if err := syscall.Getrusage(who, &usage); err != nil {
 		log.Fatal(err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
