@@ -54,17 +54,20 @@ deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny check licenses bans sources
 
-# kubewright beside its peers: one table of ratios. client-go joins where Go is installed.
+# kubewright beside its peers: one table of ratios, and the same as a chart. client-go, controller-runtime and a real
+# kube-apiserver join where Go is installed. BENCH_FLAGS=--quick takes minutes; bench/src/bin/compare.rs has all flags.
 BENCH_OURS := $(or $(CARGO_TARGET_DIR),target)/release
-BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release/peer-kube-rs
+BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release
+BENCH_GO := informer queue indexer operator manager e2e
 bench:
 	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
-		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \
-	else echo "Go is not installed: client-go is left out" >&2; fi
-	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) \
-		--go bench/peers/go/target $(BENCH_FLAGS)
+		tools/real/build.sh etcd kube-apiserver kubectl >/dev/null || exit 1; \
+		cd bench/peers/go && mkdir -p target && go build -o target/ $(addprefix ./,$(BENCH_GO)) || exit 1; \
+	else echo "Go is not installed: client-go and kube-apiserver are left out" >&2; fi
+	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) --go bench/peers/go/target \
+		--real "$$(tools/real/build.sh --where)" --chart docs/performance.svg $(BENCH_FLAGS)
 
 clean:
 	$(CARGO) clean

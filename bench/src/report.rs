@@ -6,6 +6,9 @@ use mimalloc::MiMalloc;
 use serde::Serialize;
 use stats_alloc::{Region, StatsAlloc};
 
+use crate::measure;
+pub use crate::measure::resident_bytes;
+
 /// The allocator of the programs that count allocations, ours and the peers' alike: the one that kubewright's own
 /// programs and scaffolds use.
 pub type Counting = StatsAlloc<MiMalloc>;
@@ -49,7 +52,7 @@ impl Report {
         allocator: impl Into<Option<&'static Counting>>,
     ) -> Self {
         let allocations = allocator.into().map(Region::new);
-        let (cpu, start) = (cpu_seconds(), Instant::now());
+        let (cpu, start) = (measure::cpu_seconds(), Instant::now());
         Self { bench: bench.to_owned(), implementation, allocations, extra: BTreeMap::new(), cpu, start }
     }
 
@@ -63,7 +66,7 @@ impl Report {
     /// Stops the clock and prints the line.
     #[allow(clippy::print_stdout)] // the line is what the program is for
     pub fn finish(self, n: usize) {
-        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), cpu_seconds() - self.cpu);
+        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), measure::cpu_seconds() - self.cpu);
         let line = Line {
             bench: self.bench,
             implementation: self.implementation,
@@ -77,23 +80,4 @@ impl Report {
         };
         println!("{}", serde_json::json!(line));
     }
-}
-
-/// User and system time of this process, where the system tells (Linux); zero elsewhere.
-pub fn cpu_seconds() -> f64 {
-    /// What Linux counts in, on every platform it runs on.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let ticks = |stat: &str| -> Option<f64> {
-        // The second field is the name in brackets and may contain anything; user and system time are 14 and 15.
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-        Some(fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?)
-    };
-    std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(ticks).unwrap_or(0.0)
-        / TICKS_PER_SECOND
-}
-
-/// The resident memory of this process, where the system tells (Linux); zero elsewhere.
-pub fn resident_bytes() -> u64 {
-    let pages = |text: &str| text.split_whitespace().nth(1)?.parse::<u64>().ok();
-    std::fs::read_to_string("/proc/self/statm").ok().as_deref().and_then(pages).unwrap_or(0) * 4096
 }

@@ -55,6 +55,11 @@ impl Process {
         Ok(Self { program, guard, lifeline, log })
     }
 
+    /// Its name and, while it runs, its number.
+    pub(crate) fn id(&self) -> Option<(&'static str, u32)> {
+        Some((self.program, self.child.id()?))
+    }
+
     /// Refuses to go on when the process has ended.
     pub(crate) fn must_run(&mut self) -> Result<(), Error> {
         match self.guard.try_wait() {
