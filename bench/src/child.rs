@@ -29,7 +29,11 @@ pub struct Child {
 
 impl Child {
     /// Starts a program.
-    pub fn spawn(program: &Path, arguments: &[String], environment: &[(&str, &Path)]) -> Result<Self, String> {
+    pub fn spawn(
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, &Path)],
+    ) -> Result<Self, String> {
         let mut name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for argument in arguments {
             let _ = write!(name, " {argument}");

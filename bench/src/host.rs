@@ -72,7 +72,8 @@ impl Host {
         // Longer than a slow watcher is behind.
         let retention = Retention { events: 200_000, bytes: 4 << 30 };
         let address = ([127, 0, 0, 1], 0).into();
-        let server = ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");
+        let server =
+            ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");
         std::fs::write(kubeconfig, server.kubeconfig()).expect("there is room for a file");
         Self { server: Server::Ours(server), pods: 0, config_maps: 0 }
     }

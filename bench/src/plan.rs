@@ -71,7 +71,12 @@ impl Plan {
             note(results, "informers on our server", done);
         }
         for (prefix, program, arguments, peer) in [
-            ("in process", "cache", strings(&["events"]), self.kube_rs.as_ref().map(|path| path.join("peer-kube-rs"))),
+            (
+                "in process",
+                "cache",
+                strings(&["events"]),
+                self.kube_rs.as_ref().map(|path| path.join("peer-kube-rs")),
+            ),
             ("queue", "queue", vec![], self.go.as_ref().map(|path| path.join("queue"))),
             ("store", "indexer", vec![], self.go.as_ref().map(|path| path.join("indexer"))),
         ] {
@@ -145,7 +150,8 @@ impl Plan {
             let title = sync_title(size, REAL_SERVER);
             for _ in 0..repeats {
                 for informer in self.informers("pods") {
-                    let run = self.informer(&informer, &kubeconfig, "pods", size, &mut host, "sync", say).await;
+                    let run =
+                        self.informer(&informer, &kubeconfig, "pods", size, &mut host, "sync", say).await;
                     record(results, run, |_| title.clone(), &informer);
                 }
             }
@@ -169,7 +175,8 @@ impl Plan {
         let title = format!("sync of {} small ConfigMaps from {REAL_SERVER}", grouped(maps));
         for _ in 0..if self.quick { 1 } else { self.repeats } {
             for informer in self.informers("configmaps") {
-                let run = self.informer(&informer, &kubeconfig, "configmaps", maps, &mut host, "sync", say).await;
+                let run =
+                    self.informer(&informer, &kubeconfig, "configmaps", maps, &mut host, "sync", say).await;
                 record(results, run, |_| title.clone(), &informer);
             }
         }
@@ -242,7 +249,11 @@ impl Plan {
         let mut arguments = informer.arguments.clone();
         let settle = if self.quick { 2 } else { 4 };
         // Go wants a unit, and the others do not.
-        let settle = if informer.arguments.contains(&"--encoding".to_owned()) { format!("{settle}s") } else { settle.to_string() };
+        let settle = if informer.arguments.contains(&"--encoding".to_owned()) {
+            format!("{settle}s")
+        } else {
+            settle.to_string()
+        };
         let count = count.to_string();
         let path = kubeconfig.display().to_string();
         arguments.extend(strings(&["--kubeconfig", &path, "--kind", kind, "--count", &count]));
@@ -279,7 +290,8 @@ impl Plan {
             for program in std::iter::once(self.ours.join(program)).chain(peer.clone()) {
                 say(&format!("{prefix}, run {run} of {}: {}", self.repeats, program.display()));
                 for line in all_lines(&program, arguments, &[]).await? {
-                    results.record(&format!("{prefix}: {}", line["bench"].as_str().unwrap_or_default()), &line);
+                    results
+                        .record(&format!("{prefix}: {}", line["bench"].as_str().unwrap_or_default()), &line);
                 }
             }
         }
@@ -329,7 +341,8 @@ impl Plan {
         let numbers = strings(&["--starts", starts, "--creates", creates, "--changes", changes]);
         for run in 1..=if self.quick { 1 } else { self.repeats.min(3) } {
             for server in ["ours", "real"] {
-                let Some(real) = self.real.as_deref().or(Some(Path::new("")).filter(|_| server == "ours")) else {
+                let Some(real) = self.real.as_deref().or(Some(Path::new("")).filter(|_| server == "ours"))
+                else {
                     continue;
                 };
                 say(&format!("servers, run {run}: {server}"));

@@ -44,7 +44,10 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = ClientBuilder::try_from(config)?.with_layer(&requests.layer()).build();
     operator(arguments.get("workers", 8)).client(client).run().await?;
-    requests.add(phase.stop(1)).with("steady_bytes", resident_bytes()).print("sample-controller", "kubewright");
+    requests
+        .add(phase.stop(1))
+        .with("steady_bytes", resident_bytes())
+        .print("sample-controller", "kubewright");
     Ok(())
 }
 

@@ -4,6 +4,8 @@
 //! does: the list is always the truth. `GOLDEN_UPDATE=1` writes it anew; `GOLDEN=area/name` replays what matches and prints
 //! every difference.
 
+#![allow(clippy::print_stdout)] // it is asked to show what differs
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

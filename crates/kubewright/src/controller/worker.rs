@@ -140,8 +140,8 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
                 Ok(Action(Next::Done)) => Ended::Done,
                 Ok(Action(Next::Requeue)) => Ended::Requeue,
                 Ok(Action(Next::After(delay))) => Ended::RequeueAfter(*delay),
-                Err(error) if error.is_terminal() => Ended::GaveUp(told(error)),
-                Err(error) => Ended::Failed(told(error)),
+                Err(error) if error.is_terminal() => Ended::GaveUp(error.to_string()),
+                Err(error) => Ended::Failed(error.to_string()),
             },
             took,
         }
@@ -177,9 +177,4 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         self.meter.count_panic();
         Broken::Panicked(panic_message(panic)).into()
     }
-}
-
-/// An error with its causes, in one line.
-fn told(error: &Error) -> String {
-    format!("{error:?}").replace("\n  caused by: ", ": ")
 }
