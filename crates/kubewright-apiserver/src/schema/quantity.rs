@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_canonical_at_a_glance_is_canonical() {
-        for number in (0..3000).chain([4096, 10_240, 1_000_000, 999_999_999_999]) {
+        for number in (0..3000_u64).chain([4096, 10_240, 1_000_000, 999_999_999_999]) {
             for suffix in ["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3"] {
                 let text = format!("{number}{suffix}");
                 if is_plainly_canonical(&text) {
