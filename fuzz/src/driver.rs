@@ -193,7 +193,7 @@ pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Sum
         if known.insert(said) && at >= seeds && kept.len() < MAX_KEPT {
             kept.push(input);
         }
-        if summary.inputs % 256 == 0 && resident() > MAX_RESIDENT {
+        if summary.inputs.is_multiple_of(256) && resident() > MAX_RESIDENT {
             let what = format!("{} MB are resident", resident() >> 20);
             return Err(Failure { what, input: Vec::new() });
         }
@@ -202,19 +202,21 @@ pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Sum
     Ok(summary)
 }
 
+/// The input that a target is busy with, and since when.
+type Busy = Option<(Instant, Vec<u8>)>;
+
 /// Ends the process when an input never ends, and says which one it was.
 struct Watchdog {
-    now: Arc<Mutex<Option<(Instant, Vec<u8>)>>>,
+    now: Arc<Mutex<Busy>>,
 }
 
 impl Watchdog {
     fn start(name: &'static str) -> Self {
-        let now = Arc::new(Mutex::new(None));
+        let now = Arc::new(Mutex::new(Busy::None));
         let watched = Arc::downgrade(&now);
         std::thread::spawn(move || {
             while let Some(now) = watched.upgrade() {
-                let guard: Option<(Instant, Vec<u8>)> =
-                    now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let guard: Busy = now.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 drop(now);
                 if let Some((began, input)) = guard
                     && began.elapsed() > MAX_TIME * 2

@@ -97,5 +97,11 @@ pub async fn send(service: &ApiService, request: Request<Full<Bytes>>) -> (u16, 
 
 /// Text for the value of a query parameter.
 pub fn escaped(input: &[u8]) -> String {
-    input.iter().map(|b| format!("%{b:02X}")).collect()
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(input.len() * 3);
+    for byte in input {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "%{byte:02X}");
+    }
+    text
 }

@@ -202,13 +202,11 @@ impl Descriptor {
 
     /// The shape of the type: that of its definition, or the built-in one.
     pub fn schema(&self) -> Option<TypeRef> {
-        match &self.custom {
-            Some(custom) => Some(custom.resource().schema().clone()),
-            None => {
-                let find = || Schemas::builtin().find(&self.group, &self.version, &self.kind);
-                self.builtin_schema.0.get_or_init(find).clone()
-            }
+        if let Some(custom) = &self.custom {
+            return Some(custom.resource().schema().clone());
         }
+        let find = || Schemas::builtin().find(&self.group, &self.version, &self.kind);
+        self.builtin_schema.0.get_or_init(find).clone()
     }
 
     /// The schema of a custom resource as its definition has it, to be published.
