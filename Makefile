@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: demo picture test test-demo test-real real fmt lint unit doctest doc deny bench clean
+.PHONY: demo picture test test-demo test-real real fmt lint unit doctest doc deny bench goals load fuzz clean
 
 # A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
 # is ready, and fails with the reason if that takes more than a minute.
@@ -68,6 +68,21 @@ bench:
 	else echo "Go is not installed: client-go and kube-apiserver are left out" >&2; fi
 	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) --go bench/peers/go/target \
 		--real "$$(tools/real/build.sh --where)" --chart docs/performance.svg $(BENCH_FLAGS)
+
+# The goals of the API server: each with our number, and whether it is met.
+goals:
+	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
+	$(BENCH_OURS)/server goals
+
+# A thousand watchers, two hundred writers and a hundred thousand objects at once.
+load:
+	$(CARGO) test --release --locked -p kubewright-apiserver --test load -- --ignored --nocapture
+
+# Whatever comes from outside, for a while each: FUZZ_FLAGS="body cel --seconds 600 --seed 7". What fails is in
+# fuzz/artifacts; cargo fuzz runs the same targets with coverage, see fuzz/Cargo.toml.
+FUZZ_FLAGS ?= --seconds 60
+fuzz:
+	$(CARGO) run --release --locked -p kubewright-fuzz --bin fuzz -- $(FUZZ_FLAGS)
 
 clean:
 	$(CARGO) clean

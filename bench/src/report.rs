@@ -23,6 +23,15 @@ pub struct Report {
     start: Instant,
 }
 
+/// What was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Operations per second of wall-clock time.
+    pub per_s: f64,
+    /// Microseconds of this process's CPU time per operation.
+    pub cpu_us_each: f64,
+}
+
 #[derive(Serialize)]
 struct Line {
     bench: String,
@@ -63,9 +72,9 @@ impl Report {
         self
     }
 
-    /// Stops the clock and prints the line.
+    /// Stops the clock, prints the line and says what is in it.
     #[allow(clippy::print_stdout)] // the line is what the program is for
-    pub fn finish(self, n: usize) {
+    pub fn finish(self, n: usize) -> Measured {
         let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), measure::cpu_seconds() - self.cpu);
         let line = Line {
             bench: self.bench,
@@ -78,6 +87,8 @@ impl Report {
             allocations_each: self.allocations.map(|region| each(region.change().allocations as u64, n)),
             extra: self.extra,
         };
+        let measured = Measured { per_s: line.per_s, cpu_us_each: line.cpu_us_each };
         println!("{}", serde_json::json!(line));
+        measured
     }
 }
