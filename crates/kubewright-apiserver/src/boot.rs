@@ -72,6 +72,12 @@ pub(crate) fn fill(registry: &Registry) {
     registry.restore_definitions();
 }
 
+/// Takes up what is stored where another server has left it.
+pub(crate) fn resume(registry: &Registry) {
+    registry.allocator.restore(registry);
+    registry.restore_definitions();
+}
+
 /// Built-in groups are announced as local `APIService`s.
 fn api_services(registry: &Registry) {
     let now = registry.now();

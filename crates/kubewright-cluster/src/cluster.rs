@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Parts,
-    harness::Journals,
+    fork::Plan,
+    harness::{Changes, Journals, Watched},
     lifecycle,
     nodes::{self, NodeTemplate},
     objects::FIELD_MANAGER,
@@ -32,6 +33,9 @@ pub enum ClusterError {
     /// Its controllers did not.
     #[error("the built-in controllers did not start: {0}")]
     Controllers(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It cannot be forked: its storage is not ours.
+    #[error("an attached cluster is somebody else's and cannot be forked: fork one that runs in the process")]
+    Attached,
     /// They took too long.
     #[error("the built-in controllers have not started after {0:?}; the log says what they wait for")]
     Slow(Duration),
@@ -54,7 +58,8 @@ pub struct ClusterBuilder {
     server: kubewright_apiserver::Builder,
     controllers: Controllers,
     nodes: u32,
-    clock: Clock,
+    /// Where virtual time begins, if it is virtual.
+    start: Option<Timestamp>,
 }
 
 impl ClusterBuilder {
@@ -78,39 +83,79 @@ impl ClusterBuilder {
     }
 
     /// Takes all times from a clock that shows `start` now and follows `tokio::time`: with a paused runtime an hour
-    /// costs nothing. Say it after [`server`](Self::server).
+    /// costs nothing.
     pub fn virtual_time(mut self, start: Timestamp) -> Self {
-        self.server = self.server.clock(VirtualClock::starting_at(start));
-        self.clock = Clock::starting_at(start);
+        self.start = Some(start);
         self
+    }
+
+    /// What there will be, with everything that takes its time from the same clock.
+    fn plan(self) -> (kubewright_apiserver::Builder, Plan, Clock) {
+        let Self { server, controllers, nodes, start } = self;
+        let plan = Plan { controllers, nodes, virtual_time: start.is_some() };
+        match start {
+            None => (server, plan, Clock::system()),
+            Some(start) => (server.clock(VirtualClock::starting_at(start)), plan, Clock::starting_at(start)),
+        }
     }
 
     /// Starts the cluster in this process, without sockets.
     pub async fn start(self) -> Result<Cluster, ClusterError> {
-        let Self { server, controllers, nodes, clock } = self;
-        let server = Server::InProcess(Box::new(server.in_process()?));
-        Cluster::over(server, controllers, nodes, clock).await
+        let (server, plan, clock) = self.plan();
+        Cluster::over(Server::InProcess(Box::new(server.in_process()?)), plan, clock).await
+    }
+
+    /// Joins a control plane that runs somewhere else, with controllers and a time of its own: what is started is the
+    /// simulated nodes and a provisioner for volumes, as ordinary clients of it. Server, controllers and
+    /// [virtual time](Self::virtual_time) of the builder mean nothing here.
+    ///
+    /// Such a cluster is for tests that compare: everything of [`harness`](crate::harness) works on it but
+    /// [`advance`](Cluster::advance).
+    pub async fn attach(self, client: kube::Client) -> Result<Cluster, ClusterError> {
+        let watched = Watched::start(&client).await;
+        let watched = watched.map_err(|error| ClusterError::Controllers(error.into()))?;
+        let plan = Plan { controllers: Controllers::None, nodes: self.nodes, virtual_time: false };
+        Cluster::over(Server::Attached(watched), plan, Clock::system()).await
     }
 
     /// Starts the cluster with its API server on TLS.
     pub async fn serve(self) -> Result<Cluster, ClusterError> {
-        let Self { server, controllers, nodes, clock } = self;
-        let server = Server::Listening(Box::new(server.start().await?));
-        Cluster::over(server, controllers, nodes, clock).await
+        let (server, plan, clock) = self.plan();
+        Cluster::over(Server::Listening(Box::new(server.start().await?)), plan, clock).await
     }
 }
 
 #[derive(Debug)]
-enum Server {
+pub(crate) enum Server {
     InProcess(Box<ApiServer>),
     Listening(Box<RunningServer>),
+    /// Somebody else's, and what we see of it.
+    Attached(Watched),
 }
 
 impl Server {
-    fn api(&self) -> &ApiServer {
+    /// The server, where it is ours.
+    fn embedded(&self) -> Option<&ApiServer> {
         match self {
-            Self::InProcess(server) => server,
-            Self::Listening(server) => server.server(),
+            Self::InProcess(server) => Some(server),
+            Self::Listening(server) => Some(server.server()),
+            Self::Attached(_) => None,
+        }
+    }
+
+    fn client(&self) -> kube::Client {
+        match self {
+            Self::InProcess(server) => server.client(),
+            Self::Listening(server) => server.server().client(),
+            Self::Attached(watched) => watched.client(),
+        }
+    }
+
+    fn changes(&self) -> Changes {
+        match self {
+            Self::InProcess(server) => Changes::stored(server),
+            Self::Listening(server) => Changes::stored(server.server()),
+            Self::Attached(watched) => Changes::Watched(watched.clone()),
         }
     }
 }
@@ -121,11 +166,13 @@ pub struct Cluster {
     /// Before the server: controllers stop before what they talk to.
     controllers: Option<Running>,
     server: Server,
+    plan: Plan,
     clients: Clients,
     clock: Clock,
     journals: Journals,
-    /// When the cluster was ready, and the version that it had then.
-    began: (Timestamp, u64),
+    /// When the cluster was ready, and what has changed since.
+    began: Timestamp,
+    changes: Changes,
 }
 
 #[derive(Debug)]
@@ -163,12 +210,7 @@ impl Cluster {
     /// # Ok(()) }
     /// ```
     pub fn builder() -> ClusterBuilder {
-        ClusterBuilder {
-            server: ApiServer::builder(),
-            controllers: Controllers::All,
-            nodes: 0,
-            clock: Clock::system(),
-        }
+        ClusterBuilder { server: ApiServer::builder(), controllers: Controllers::All, nodes: 0, start: None }
     }
 
     /// Starts a cluster in this process with all controllers and no nodes.
@@ -176,25 +218,20 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    async fn over(
-        server: Server,
-        controllers: Controllers,
-        nodes: u32,
-        clock: Clock,
-    ) -> Result<Self, ClusterError> {
+    pub(crate) async fn over(server: Server, plan: Plan, clock: Clock) -> Result<Self, ClusterError> {
         let journals = Journals::default();
-        let running = match (controllers, nodes) {
-            (Controllers::None, 0) => None,
-            _ => Some(run(&server, controllers, nodes, &clock, &journals).await?),
+        let running = match plan {
+            Plan { controllers: Controllers::None, nodes: 0, .. } => None,
+            plan => Some(run(&server, plan, &clock, &journals).await?),
         };
-        let clients = Clients::new(server.api().client());
-        let began = (clock.now(), server.api().registry().storage.revision());
-        Ok(Self { controllers: running, server, clients, clock, journals, began })
+        let clients = Clients::new(server.client());
+        let (began, changes) = (clock.now(), server.changes());
+        Ok(Self { controllers: running, server, plan, clients, clock, journals, began, changes })
     }
 
     /// A client that may do everything.
     pub fn client(&self) -> kube::Client {
-        self.server.api().client()
+        self.server.client()
     }
 
     /// Clients of other forms, with what they have discovered.
@@ -206,19 +243,40 @@ impl Cluster {
         &self.journals
     }
 
-    pub(crate) fn began(&self) -> (Timestamp, u64) {
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan
+    }
+
+    /// The API server, where it is ours.
+    pub(crate) fn embedded(&self) -> Option<&ApiServer> {
+        self.server.embedded()
+    }
+
+    pub(crate) fn began(&self) -> Timestamp {
         self.began
     }
 
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.changes
+    }
+
     /// The API server.
+    ///
+    /// # Panics
+    /// On a cluster that is [attached](ClusterBuilder::attach): its API server is not in this process.
     pub fn server(&self) -> &ApiServer {
-        self.server.api()
+        self.server.embedded().expect("the API server of an attached cluster is somebody else's")
+    }
+
+    /// Whether the control plane is somebody else's, with a time of its own.
+    pub fn is_attached(&self) -> bool {
+        self.server.embedded().is_none()
     }
 
     /// The API server with its address and kubeconfig, when it listens.
     pub fn listening(&self) -> Option<&RunningServer> {
         match &self.server {
-            Server::InProcess(_) => None,
+            Server::InProcess(_) | Server::Attached(_) => None,
             Server::Listening(server) => Some(server),
         }
     }
@@ -244,16 +302,16 @@ impl Cluster {
 
 async fn run(
     server: &Server,
-    controllers: Controllers,
-    count: u32,
+    plan: Plan,
     clock: &Clock,
     journals: &Journals,
 ) -> Result<Running, ClusterError> {
+    let Plan { controllers, nodes: count, .. } = plan;
     let certificate = match server {
-        Server::InProcess(_) => "",
+        Server::InProcess(_) | Server::Attached(_) => "",
         Server::Listening(server) => server.certificate(),
     };
-    let parts = Parts::new(&server.api().client(), clock, certificate);
+    let parts = Parts::new(&server.client(), clock, certificate);
     let mut manager = Manager::builder(FIELD_MANAGER)
         .caches(parts.caches())
         .clock(clock.clone())
@@ -263,7 +321,7 @@ async fn run(
     if controllers == Controllers::All {
         manager = lifecycle::add(manager, &parts, count > 0);
         manager = services::add(manager, &parts);
-        manager = volumes::add(manager, &parts, count > 0);
+        manager = volumes::add(manager, &parts);
         manager = policy::add(manager, &parts);
         for controller in workloads::controllers(|component| parts.sink(component)) {
             manager = manager.controller(controller);
@@ -274,6 +332,13 @@ async fn run(
             manager = manager.controller(controller);
         }
         manager = manager.runnable(nodes::registration(count, NodeTemplate::default()));
+        if let Server::Attached(_) = server {
+            // Whoever answers for simulated nodes also says whether they are well, and provides their volumes.
+            manager = manager.controller(lifecycle::node_health::controller(&parts));
+            for controller in volumes::stand_in::controllers() {
+                manager = manager.controller(controller);
+            }
+        }
     }
     if controllers == Controllers::All {
         // Last, so that every listener is there before the first kind is listed.

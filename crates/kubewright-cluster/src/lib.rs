@@ -5,6 +5,7 @@
 //! decision can be read and tested without a cluster.
 //!
 //! - [`Cluster`]: begin here. [`harness`] is what tests do with it, [`test`](macro@test) gives them one.
+//! - [`fork`]: clusters that begin where another one was.
 //! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
 //! - [`nodes`]: a scheduler and kubelets that simulate.
 //! - [`Parts`]: what they share.
@@ -14,9 +15,27 @@
 #[allow(unused_extern_crates, reason = "the lint does not look into expansions")]
 extern crate self as kubewright_cluster;
 
+/// Refuses tests on a real control plane where the feature for it is off.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(feature = "real")]
+macro_rules! __real {
+    () => {};
+}
+/// Refuses tests on a real control plane where the feature for it is off.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "real"))]
+macro_rules! __real {
+    () => {
+        ::core::compile_error!("`real` needs the feature `real` of kubewright-cluster");
+    };
+}
+
 mod cluster;
 mod duration;
 pub mod events;
+pub mod fork;
 pub mod harness;
 pub mod lifecycle;
 pub mod nodes;
@@ -31,6 +50,7 @@ pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
+pub use fork::Frozen;
 pub use harness::{HarnessError, Manifest, Operator};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;

@@ -58,6 +58,9 @@ impl Layout<'_> {
             // No kubelet reports here: nodes would be found unreachable.
             "--controllers=*,-node-lifecycle-controller,-node-ipam-controller".into(),
             "--secure-port=0".into(),
+            // One test at a time, and it waits.
+            "--kube-api-qps=500".into(),
+            "--kube-api-burst=1000".into(),
         ]
     }
 }

@@ -17,7 +17,8 @@
 //! `tools/real/build.sh` fills (`make real`): `$KUBEWRIGHT_CACHE`, or `kubewright/` in the user's cache folder.
 //!
 //! **Pitfalls.** These are processes, ports and real time: a start takes seconds, and a test must wait for what it
-//! expects, never for a duration. Dropping the [`ControlPlane`] kills its processes and removes its folder.
+//! expects, never for a duration. Dropping the [`ControlPlane`] kills its processes and removes its folder, and so does the end of
+//! the test program, however it ends.
 
 mod binaries;
 mod flags;

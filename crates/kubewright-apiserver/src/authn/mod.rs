@@ -89,7 +89,7 @@ pub trait RequestAuthenticator: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Everything that can tell who asks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Authenticator {
     /// Other ways, tried in turn.
     pub others: Vec<Arc<dyn RequestAuthenticator>>,

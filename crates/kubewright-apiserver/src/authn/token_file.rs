@@ -30,7 +30,7 @@ pub enum TokenFileError {
 }
 
 /// The users of a token file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct TokenFile {
     users: BTreeMap<String, User>,
 }

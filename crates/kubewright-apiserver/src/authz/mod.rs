@@ -124,6 +124,11 @@ impl Authorizer {
         self
     }
 
+    /// The same chain for another server; it reads that one's roles.
+    pub(crate) fn fork(&self) -> Self {
+        Self::new(self.modes.clone()).asking(self.own.clone())
+    }
+
     /// Roles or bindings have changed.
     pub fn invalidate(&self) {
         self.stale.store(true, Ordering::Release);

@@ -91,7 +91,7 @@ pub struct Registry {
     /// Who asks.
     pub authenticator: crate::authn::Authenticator,
     /// Keys and issuer of `ServiceAccount` tokens.
-    pub tokens: crate::authn::service_account::Issuer,
+    pub tokens: Arc<crate::authn::service_account::Issuer>,
     /// Cluster IPs and node ports.
     pub allocator: strategy::service::Allocator,
 }
@@ -113,7 +113,7 @@ pub struct Parts {
     /// Who asks.
     pub authenticator: crate::authn::Authenticator,
     /// Keys and issuer of `ServiceAccount` tokens.
-    pub tokens: crate::authn::service_account::Issuer,
+    pub tokens: Arc<crate::authn::service_account::Issuer>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -142,6 +142,20 @@ impl Registry {
             authenticator: parts.authenticator,
             tokens: parts.tokens,
             allocator: strategy::service::Allocator::default(),
+        }
+    }
+
+    /// What a registry of its own is made of that begins with a [fork](Storage::fork) of this one's objects.
+    pub(crate) fn fork(&self, clock: SharedClock) -> Parts {
+        Parts {
+            storage: Arc::new(self.storage.fork()),
+            clock,
+            random: Random::from_seed(self.random.next()),
+            semantics: Arc::clone(&self.semantics),
+            admission: self.admission.clone(),
+            authorizer: self.authorizer.fork(),
+            authenticator: self.authenticator.clone(),
+            tokens: Arc::clone(&self.tokens),
         }
     }
 

@@ -136,6 +136,15 @@ impl Storage {
         Self { shared: Arc::new(Shared::starting_with(Snapshot::default(), retention)), durable: None }
     }
 
+    /// A store of its own, in memory, that begins with everything that this one holds now and continues its revisions. It
+    /// shares the objects until one of the two changes them, so it costs the same however many there are. History begins
+    /// anew: watches of the fork start from here.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let snapshot = Snapshot::clone(&self.snapshot());
+        Self { shared: Arc::new(Shared::starting_with(snapshot, self.shared.retention)), durable: None }
+    }
+
     /// A store in a directory, which is made when it is not there. Blocks while it reads what is in it.
     ///
     /// ```

@@ -220,3 +220,43 @@ async fn a_waiting_watcher_wakes_for_a_change_and_for_the_end() {
     storage.close();
     assert_eq!(waiting.await.unwrap(), (1, true));
 }
+
+/// A store of so many objects, and all of its objects.
+fn filled(count: usize) -> (Storage, Vec<Arc<Object>>) {
+    let storage = Storage::default();
+    for i in 0..count {
+        let name = format!("o-{i}");
+        let object = json!({"metadata": {"name": name}});
+        let draft = Draft::encode(object.as_object().unwrap(), Box::default());
+        storage.put("things", &ObjectKey::namespaced("default", &name), Expect::Absent, draft).unwrap();
+    }
+    storage.compact();
+    let objects = storage.snapshot().collection("things").range(None, None).map(|(_, o)| o.clone()).collect();
+    (storage, objects)
+}
+
+#[test]
+fn a_fork_touches_no_object_however_many_there_are() {
+    for count in [10, 10_000] {
+        let (storage, objects) = filled(count);
+        let references = |objects: &[Arc<Object>]| objects.iter().map(Arc::strong_count).sum::<usize>();
+        let before = references(&objects);
+        let fork = storage.fork();
+        assert_eq!(references(&objects), before, "{count} objects are shared by the tree above them");
+        assert_eq!(fork.revision(), storage.revision());
+        assert_eq!(fork.snapshot().collection("things").len(), count);
+        // A write copies the way to one object, and the other store has none of it.
+        let key = ObjectKey::namespaced("default", "o-0");
+        fork.remove("things", &key, fork.get("things", &key).unwrap().revision).unwrap();
+        assert!(storage.get("things", &key).is_some());
+        assert!(references(&objects) - before < 200, "{} more references", references(&objects) - before);
+    }
+}
+
+#[test]
+fn the_history_of_a_fork_begins_with_it() {
+    let (storage, _) = filled(3);
+    let fork = storage.fork();
+    assert!(fork.feed("things").after(1, usize::MAX).is_err(), "what was before is the other's");
+    assert!(fork.feed("things").after(fork.revision(), usize::MAX).unwrap().is_empty());
+}

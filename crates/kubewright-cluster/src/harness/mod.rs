@@ -27,37 +27,39 @@
 //! - [`advance`](Cluster::advance) lets time pass step by step, timer by timer. `tokio::time::advance` jumps, and
 //!   whatever should have happened in between happens afterwards.
 
+mod changes;
 mod cut_off;
 pub mod manifest;
 mod operator;
 mod report;
 mod seen;
 mod table;
+mod watched;
 
 use std::time::Duration;
 
-use kube::{Resource, api::PatchParams, core::DynamicObject};
+use kube::{Resource, ResourceExt as _, api::PatchParams, core::DynamicObject};
 use kubewright::{
     KeyError, Object, ObjectKey,
     cache::Caches,
-    client::{ApiError, CachedClient, ClientError, MapperError},
+    client::{ApiError, CachedClient, ClientError, MapperError, ResourceClient},
     scheme::DecodeError,
 };
+use serde_json::Value;
 
-pub(crate) use self::report::Journals;
 #[cfg(feature = "test")]
 pub(crate) use self::report::Witness;
+pub(crate) use self::{changes::Changes, report::Journals, watched::Watched};
 pub use self::{manifest::Manifest, operator::Operator};
 use crate::Cluster;
 
 /// Who applies what a test applies.
 const FIELD_MANAGER: &str = "kubewright-test";
-/// Kinds that change without end and mean nothing: heartbeats and what people read.
-const RESTLESS: [&str; 3] = ["coordination.k8s.io/leases", "events", "events.k8s.io/events"];
-/// A cluster in which nothing has changed for so long has settled.
-const QUIET: Duration = Duration::from_secs(30);
-/// How long a cluster may take to settle, and a condition to come true.
+/// How long a condition may take to come true: in virtual time, and where time costs time.
 const PATIENCE: Duration = Duration::from_hours(1);
+const REAL_PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked at.
+const POLL: Duration = Duration::from_millis(100);
 
 /// What went wrong between a test and its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -130,10 +132,42 @@ impl Cluster {
         let mut applied = Vec::new();
         for object in manifest.objects()? {
             let namespace = object.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
-            let resource = self.clients().dynamic().object(&object).await?.namespace(&namespace);
-            applied.push(resource.apply(&params, &object).await?);
+            let resource = self.resource_of(&object).await?.namespace(&namespace);
+            let written = resource.apply(&params, &object).await?;
+            if resource.api_resource().kind == "CustomResourceDefinition" {
+                self.established(&resource, &written.name_any()).await?;
+            }
+            applied.push(written);
         }
         Ok(applied)
+    }
+
+    /// Where an object goes. A real server announces a new kind a moment after it is established.
+    async fn resource_of(&self, object: &DynamicObject) -> Result<ResourceClient, HarnessError> {
+        let started = tokio::time::Instant::now();
+        loop {
+            match self.clients().dynamic().object(object).await {
+                Err(error)
+                    if error.is_no_match() && self.is_attached() && started.elapsed() < REAL_PATIENCE / 6 =>
+                {
+                    tokio::time::sleep(POLL).await;
+                }
+                found => return Ok(found?),
+            }
+        }
+    }
+
+    /// Waits until the kind that a definition defines is served.
+    async fn established(&self, definitions: &ResourceClient, name: &str) -> Result<(), HarnessError> {
+        let what = format!("that CustomResourceDefinition {name} is established");
+        self.eventually(&what, async |_| {
+            let definition = definitions.get(name).await?;
+            let conditions = definition.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let holds =
+                |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+            Ok(conditions.iter().any(holds).then_some(()))
+        })
+        .await
     }
 
     /// An object; `namespace/name`, or `name` where there are no namespaces.
@@ -169,26 +203,25 @@ impl Cluster {
     }
 
     /// Lets time pass: every timer that comes due on the way does what it should, in order.
+    ///
+    /// # Panics
+    /// On a cluster that is [attached](crate::ClusterBuilder::attach): nobody can let its time pass.
     pub async fn advance(&self, time: Duration) {
+        assert!(
+            !self.is_attached(),
+            "a real control plane has its own time: a test that needs `advance` runs in the process only"
+        );
         tokio::time::sleep(time).await;
     }
 
     /// Waits until nothing has changed for a while. Events and heartbeats do not count.
+    ///
+    /// In the process that is thirty seconds of cluster time. It covers the first twelve retries of a key that fails; what
+    /// is due later, such as the next run of a `CronJob` or the end of a lease, is the future, and
+    /// [`advance`](Self::advance) goes there. On a real control plane it is a second and a half of everybody's time, longer
+    /// while something is being deleted.
     pub async fn settled(&self) -> Result<(), HarnessError> {
-        let started = tokio::time::Instant::now();
-        let mut before = self.newest();
-        loop {
-            tokio::time::sleep(QUIET).await;
-            let now = self.newest();
-            if now == before {
-                return Ok(());
-            }
-            if started.elapsed() > PATIENCE {
-                let (_, last) = now;
-                return Err(HarnessError::Restless { waited: started.elapsed(), last });
-            }
-            before = now;
-        }
+        self.changes().settled().await
     }
 
     /// Waits until a question has an answer. `what` is for the error.
@@ -198,29 +231,15 @@ impl Cluster {
         mut ask: impl AsyncFnMut(&Self) -> Result<Option<T>, HarnessError>,
     ) -> Result<T, HarnessError> {
         let started = tokio::time::Instant::now();
+        let patience = if self.is_attached() { REAL_PATIENCE } else { PATIENCE };
         loop {
             if let Some(answer) = ask(self).await? {
                 return Ok(answer);
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > patience {
                 return Err(HarnessError::Never { what: what.to_owned(), waited: started.elapsed() });
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(POLL).await;
         }
-    }
-
-    /// How many objects there are, and the newest of them.
-    fn newest(&self) -> (usize, String) {
-        let snapshot = self.server().registry().storage.snapshot();
-        let (mut count, mut newest) = (0, (0, String::new()));
-        for resource in snapshot.resources().filter(|name| !RESTLESS.contains(&&***name)) {
-            for (key, object) in snapshot.collection(resource).range(None, None) {
-                count += 1;
-                if object.revision > newest.0 {
-                    newest = (object.revision, format!("{resource} {key} at version {}", object.revision));
-                }
-            }
-        }
-        (count, newest.1)
     }
 }

@@ -4,7 +4,7 @@
 //! about it, and who did what. Objects that every cluster has are left out, and so is all data: a Secret is named, not
 //! shown.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -13,9 +13,9 @@ use kubewright::{
     Clock,
     controller::{Ended, Journal, Reconciled},
 };
-use kubewright_apiserver::registry::Registry;
 
 use super::{
+    changes::Changes,
     seen::Seen,
     table::{Table, short},
 };
@@ -44,18 +44,18 @@ impl Default for Journals {
 
 /// Somebody who can tell about a cluster after a test has dropped it.
 pub(crate) struct Witness {
-    registry: Arc<Registry>,
+    changes: Changes,
     client: Client,
     clock: Clock,
     journals: Journals,
-    /// When the test began, and the version that the cluster had then.
-    began: (Timestamp, u64),
+    /// When the test began.
+    began: Timestamp,
 }
 
 impl Witness {
     pub(crate) fn of(cluster: &Cluster) -> Self {
         Self {
-            registry: Arc::clone(cluster.server().registry()),
+            changes: cluster.changes().clone(),
             client: cluster.client(),
             clock: cluster.clock().clone(),
             journals: cluster.journals().clone(),
@@ -64,44 +64,17 @@ impl Witness {
     }
 
     pub(crate) async fn report(&self) -> Report {
-        let (began, version) = self.began;
+        let mut objects = self.changes.objects(4 * OBJECTS).await;
+        objects.retain(|seen| !seen.is_furniture());
         let (operators, controllers) = (&self.journals.operators, &self.journals.controllers);
         Report {
-            began,
+            began: self.began,
             now: self.clock.now(),
-            objects: self.objects(version),
+            objects,
             events: self.events().await,
             operators: operators.last(RECONCILES),
             controllers: told(controllers),
         }
-    }
-
-    /// What has changed since a version, oldest first.
-    fn objects(&self, since: u64) -> Vec<Seen> {
-        let kinds: BTreeMap<Arc<str>, String> = self
-            .registry
-            .types()
-            .all()
-            .iter()
-            .map(|ty| (Arc::clone(&ty.storage), ty.kind.clone().into_owned()))
-            .collect();
-        let snapshot = self.registry.storage.snapshot();
-        let mut objects = Vec::new();
-        for resource in snapshot.resources() {
-            let Some(kind) = kinds.get(resource) else { continue };
-            let collection = snapshot.collection(resource);
-            for (key, object) in collection.range(None, None).filter(|(_, object)| object.revision > since) {
-                objects.push(Seen {
-                    kind: kind.clone(),
-                    name: key.to_string(),
-                    version: object.revision,
-                    object: object.decode(),
-                });
-            }
-        }
-        objects.retain(|seen| !seen.is_furniture());
-        objects.sort_by_key(|seen| seen.version);
-        objects
     }
 
     async fn events(&self) -> Vec<Event> {
@@ -153,7 +126,7 @@ fn newest<T>(all: &[T], limit: usize) -> (&[T], String) {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let passed = (self.now - self.began).total(jiff::Unit::Second).unwrap_or_default();
+        let passed = (self.now.duration_since(self.began).as_secs_f64() * 1000.0).round() / 1000.0;
         writeln!(f, "the cluster at {}, {passed} s after the test began", moment(self.now))?;
 
         let (objects, counted) = newest(&self.objects, OBJECTS);

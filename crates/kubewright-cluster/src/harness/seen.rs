@@ -26,7 +26,7 @@ impl Seen {
         let name = self.name.rsplit('/').next().unwrap_or_default();
         bootstrapped
             || match self.kind.as_str() {
-                "Lease" | "Event" | "ControllerRevision" | "APIService" | "CSINode" => true,
+                "Lease" | "Event" | "ControllerRevision" | "APIService" | "CSINode" | "IPAddress" => true,
                 "ConfigMap" => name == "kube-root-ca.crt",
                 "ServiceAccount" => name == "default",
                 "Namespace" => self.text("/status/phase") == "Active" && self.is_old_namespace(name),

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub type Metadata = PartialObjectMeta<DynamicObject>;
 
 /// Whoever wants to know of every change.
-type Listener = Arc<dyn Fn(&ResourceInfo, &Event<Metadata>) + Send + Sync>;
+type Listener = Arc<dyn Fn(&Arc<ResourceInfo>, &Event<Metadata>) + Send + Sync>;
 
 /// Kinds whose objects own nothing and are owned by nobody, and come by the thousand.
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
@@ -64,7 +64,7 @@ impl Monitors {
     }
 
     /// Tells of every change from now on. To be called before they are [followed](Self::follow), or what was there is missed.
-    pub fn listen(&self, listener: impl Fn(&ResourceInfo, &Event<Metadata>) + Send + Sync + 'static) {
+    pub fn listen(&self, listener: impl Fn(&Arc<ResourceInfo>, &Event<Metadata>) + Send + Sync + 'static) {
         self.shared.listeners.lock().push(Arc::new(listener));
     }
 

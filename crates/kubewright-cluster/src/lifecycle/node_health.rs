@@ -1,6 +1,6 @@
 //! Nodes that do not report: conditions turn unknown, taints follow the conditions.
 //!
-//! A kubelet renews its Lease; when it has not for forty seconds, nobody knows how the node is. The `Ready` condition
+//! A kubelet renews its Lease; when it has not for fifty seconds, nobody knows how the node is. The `Ready` condition
 //! then decides two taints, one that keeps new pods away and one that drives running pods off when their patience is
 //! over.
 

@@ -35,12 +35,15 @@ async fn run(nodes: u32, template: NodeTemplate, cx: RunContext) -> Result<(), E
     for number in 0..nodes {
         register(&client, &template, number, &cx).await?;
     }
+    // What each kubelet wrote last: it renews that, without reading it again.
+    let mut leases: Vec<Option<Lease>> = vec![None; usize::try_from(nodes).unwrap_or_default()];
     let mut beats: u32 = 0;
     loop {
-        for number in 0..nodes {
+        for (number, lease) in (0..nodes).zip(&mut leases) {
             // A node that cannot be kept alive is for others to notice; that is what heartbeats are for.
-            if let Err(error) = beat(&client, &template, number, beats, &cx).await {
+            if let Err(error) = beat(&client, &template, number, beats, lease, &cx).await {
                 tracing::warn!(node = number, %error, "heartbeat of a simulated node failed");
+                *lease = None;
             }
         }
         beats = beats.wrapping_add(1);
@@ -69,17 +72,18 @@ async fn beat(
     template: &NodeTemplate,
     number: u32,
     beats: u32,
+    lease: &mut Option<Lease>,
     cx: &RunContext,
 ) -> Result<()> {
-    let own = template.node(number, cx.clock().now());
-    let name = own.metadata.name.unwrap_or_default();
-    let key = ObjectKey::cluster(&name);
-    let Some(node) = client.get::<Node>(&key).await? else {
+    let key = ObjectKey::cluster(&template.name(number));
+    let Some(node) = cx.client().get::<Node>(&key).await? else {
         // Somebody deleted the node; a kubelet that runs registers again.
+        *lease = None;
         return register(client, template, number, cx).await;
     };
-    renew(client, &node, cx).await?;
+    *lease = Some(renewed(client, &node, lease.take(), cx).await?);
     if beats.is_multiple_of(STATUS_EVERY) {
+        let own = template.node(number, cx.clock().now());
         let known = node.status.clone().unwrap_or_default();
         let status = alive(known, &own.status.unwrap_or_default(), cx.clock().now());
         // A patch, because somebody else may be writing taints at the same time, and heartbeats do not wait.
@@ -89,7 +93,8 @@ async fn beat(
     Ok(())
 }
 
-async fn renew(client: &CachedClient, node: &Node, cx: &RunContext) -> Result<()> {
+/// The lease of a node with the time of now, as it is stored.
+async fn renewed(client: &CachedClient, node: &Node, known: Option<Lease>, cx: &RunContext) -> Result<Lease> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let spec = LeaseSpec {
         holder_identity: Some(name.to_owned()),
@@ -98,11 +103,13 @@ async fn renew(client: &CachedClient, node: &Node, cx: &RunContext) -> Result<()
         ..LeaseSpec::default()
     };
     let key = ObjectKey::namespaced("kube-node-lease", name);
-    if let Some(known) = client.get::<Lease>(&key).await? {
-        let mut renewed = (*known).clone();
-        renewed.spec = Some(spec);
-        client.update(&renewed).await?;
-        return Ok(());
+    let known = match known {
+        Some(known) => Some(known),
+        None => client.get::<Lease>(&key).await?.map(|lease| (*lease).clone()),
+    };
+    if let Some(mut lease) = known {
+        lease.spec = Some(spec);
+        return Ok(client.update(&lease).await?);
     }
     let owner = OwnerReference {
         api_version: "v1".into(),
@@ -120,6 +127,5 @@ async fn renew(client: &CachedClient, node: &Node, cx: &RunContext) -> Result<()
         },
         spec: Some(spec),
     };
-    client.create(&lease).await?;
-    Ok(())
+    Ok(client.create(&lease).await?)
 }

@@ -79,9 +79,14 @@ impl NodeTemplate {
         self
     }
 
+    /// The name of the node of a number, counted from zero.
+    pub(super) fn name(&self, number: u32) -> String {
+        format!("{}-{number}", self.prefix)
+    }
+
     /// The node of a number, counted from zero.
     pub(super) fn node(&self, number: u32, now: Timestamp) -> Node {
-        let name = format!("{}-{number}", self.prefix);
+        let name = self.name(number);
         let mut labels = self.labels.clone();
         for (key, value) in [
             ("beta.kubernetes.io/arch", "amd64"),

@@ -2,19 +2,28 @@
 //!
 //! Use the attribute; [`Setup`] is here for macros of your own that build on it.
 
+#[cfg(feature = "real")]
+mod real;
+
 use std::{any::Any, fmt::Debug, panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt as _;
 use jiff::Timestamp;
+use kubewright_apiserver::ApiServer;
 
 use crate::{Cluster, Controllers, harness::Witness};
 
 /// When the time of a test begins, unless it says otherwise.
 const START: &str = "2026-01-01T00:00:00Z";
+/// What generated names and uids are made from.
+const SEED: u64 = 2026;
 /// How many nodes a test has, unless it says otherwise.
 const NODES: u32 = 3;
 /// A test that has not ended by then never will: something in it waits for what does not come.
 const LIMIT: Duration = Duration::from_hours(30 * 24);
+
+#[cfg(feature = "real")]
+const REAL_LIMIT: Duration = Duration::from_mins(5);
 
 /// What a test may return.
 pub trait Outcome: sealed::Sealed {
@@ -96,12 +105,51 @@ impl Setup {
         let runtime = runtime.unwrap_or_else(|error| panic!("there is no runtime for the test: {error}"));
         runtime.block_on(async {
             let cluster = self.cluster().await;
-            let witness = Witness::of(&cluster);
-            let ended = contained(test(cluster), self.limit).await;
-            if ended.as_ref().map_or(true, Outcome::has_failed) {
-                tell(&format!("{} has failed; {}", self.name, witness.report().await));
+            self.judge_in(cluster, self.limit, test, tell).await
+        })
+    }
+
+    async fn judge_in<T: Outcome>(
+        &self,
+        cluster: Cluster,
+        limit: Duration,
+        test: impl AsyncFnOnce(Cluster) -> T,
+        tell: impl FnOnce(&str),
+    ) -> T {
+        let witness = Witness::of(&cluster);
+        let ended = contained(test(cluster), limit).await;
+        if ended.as_ref().map_or(true, Outcome::has_failed) {
+            tell(&format!("{} has failed; {}", self.name, witness.report().await));
+        }
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Runs a test on a real kube-apiserver with a real kube-controller-manager, and with simulated nodes in place of
+    /// kubelets. Where the programs are missing it says so, and the test passes.
+    ///
+    /// # Panics
+    /// When the control plane does not start, when it cannot be emptied of what an earlier test left in it, and when the
+    /// test panics.
+    #[cfg(feature = "real")]
+    pub fn run_on_a_real_control_plane<T: Outcome>(self, test: impl AsyncFnOnce(Cluster) -> T) -> T {
+        let name = self.name;
+        let ran = real::take_turns(async |client, plane| {
+            if let Some(plane) = plane
+                && let Err(error) = plane.clean(&client).await
+            {
+                panic!("the control plane is not as new for {name}: {error}");
             }
-            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let attached = Cluster::builder().nodes(self.nodes.unwrap_or(NODES)).attach(client).await;
+            let cluster = attached
+                .unwrap_or_else(|error| panic!("the nodes of {name} do not join the control plane: {error}"));
+            self.judge_in(cluster, REAL_LIMIT, test, tell).await
+        });
+        ran.unwrap_or_else(|| {
+            tell(&format!(
+                "{name} is skipped: etcd, kube-apiserver and kube-controller-manager are not on this machine; \
+                 `make real` builds them, or name their folder in KUBEBUILDER_ASSETS"
+            ));
+            T::passed()
         })
     }
 
@@ -114,6 +162,8 @@ impl Setup {
             Controllers::None => 0,
         };
         Cluster::builder()
+            // The same names and uids in every run.
+            .server(ApiServer::builder().seed(SEED))
             .virtual_time(start)
             .controllers(self.controllers)
             .nodes(self.nodes.unwrap_or(nodes))
@@ -127,7 +177,7 @@ impl Setup {
 async fn contained<T>(test: impl Future<Output = T>, limit: Duration) -> Result<T, Box<dyn Any + Send>> {
     let limited = async {
         let ended = tokio::time::timeout(limit, test).await;
-        ended.unwrap_or_else(|_| panic!("the test has not ended after {limit:?} of cluster time"))
+        ended.unwrap_or_else(|_| panic!("the test has not ended after {limit:?}"))
     };
     AssertUnwindSafe(limited).catch_unwind().await
 }

@@ -46,9 +46,8 @@ fn claim_key(volume: &PersistentVolume) -> Option<ObjectKey> {
     Some(ObjectKey::new(wanted.namespace.as_deref(), wanted.name.as_deref()?))
 }
 
-/// Finds or makes a volume for every claim. With `simulated` nodes a claim that waits for its first consumer waits for a
-/// pod, not for the pod's node: simulated storage can be reached from every node.
-pub fn claims(parts: &Parts, simulated: bool) -> Controller {
+/// Finds or makes a volume for every claim.
+pub fn claims(parts: &Parts) -> Controller {
     let claims = parts.caches().of::<PersistentVolumeClaim>();
     let of_class = {
         let claims = claims.clone();
@@ -72,7 +71,7 @@ pub fn claims(parts: &Parts, simulated: bool) -> Controller {
             let parts = parts.clone();
             move |cx: Context<PersistentVolumeClaim>| {
                 let (parts, recorder) = (parts.clone(), recorder.clone());
-                async move { Box::pin(sync_claim(&cx, &parts, &recorder, simulated)).await }
+                async move { Box::pin(sync_claim(&cx, &parts, &recorder)).await }
             }
         })
 }
@@ -81,7 +80,6 @@ async fn sync_claim(
     cx: &Context<PersistentVolumeClaim>,
     parts: &Parts,
     recorder: &Recorder,
-    simulated: bool,
 ) -> Result<Action, Error> {
     let Some(claim) = cx.object()? else { return Ok(Action::done()) };
     if claim.metadata.deletion_timestamp.is_some() {
@@ -93,8 +91,7 @@ async fn sync_claim(
         name => cx.get::<StorageClass>(&ObjectKey::cluster(name)).await?,
     };
     let delayed = class.as_deref().is_some_and(provisioner::waits_for_consumer);
-    let mut consumer = consumer(cx, &claim, delayed).await?;
-    consumer.chosen |= simulated && !consumer.unscheduled.is_empty();
+    let consumer = consumer(cx, &claim, delayed).await?;
     match binding::claim_step(&claim, volumes.iter().map(AsRef::as_ref), &consumer) {
         ClaimStep::Bind(name) => {
             let volume = volumes.iter().find(|volume| volume.metadata.name.as_deref() == Some(&name));

@@ -4,6 +4,7 @@
 //! - [`binding`]: the two-sided handshake between a claim and a volume, and what each side is waiting for.
 //! - [`provisioner`]: volumes out of nothing, for every storage class, in place of the storage systems that a simulated
 //!   cluster does not have.
+//! - [`stand_in`]: the provisioner by itself, beside a control plane that binds claims.
 //! - [`protection`]: finalizers that keep what is in use, and the claim's `Unused` condition.
 
 pub mod binding;
@@ -11,16 +12,16 @@ pub mod controllers;
 pub mod matching;
 pub mod protection;
 pub mod provisioner;
+pub mod stand_in;
 
 use kubewright::manager::ManagerBuilder;
 
 use crate::Parts;
 
-/// Adds these controllers to a manager. `simulated` is for clusters whose nodes are: there a pod waits for its claims
-/// and a claim cannot wait for its pod's node.
-pub fn add(manager: ManagerBuilder, parts: &Parts, simulated: bool) -> ManagerBuilder {
+/// Adds these controllers to a manager.
+pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
     manager
-        .controller(controllers::claims(parts, simulated))
+        .controller(controllers::claims(parts))
         .controller(controllers::volumes(parts))
         .controller(controllers::claim_protection())
         .controller(controllers::volume_protection())

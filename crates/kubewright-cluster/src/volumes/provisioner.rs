@@ -45,7 +45,7 @@ pub fn standard_class() -> StorageClass {
             annotations: Some(BTreeMap::from([(DEFAULT_CLASS[0].to_owned(), "true".to_owned())])),
             ..ObjectMeta::default()
         },
-        provisioner: "sim.kubewright.dev/storage".to_owned(),
+        provisioner: "storage.sim.kubewright.dev".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         volume_binding_mode: Some("WaitForFirstConsumer".to_owned()),
         ..StorageClass::default()
@@ -105,7 +105,8 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, node: Option<
             capacity: storage.map(|size| BTreeMap::from([("storage".to_owned(), size)])),
             claim_ref: Some(reference),
             csi: Some(CSIPersistentVolumeSource {
-                driver: class.provisioner.clone(),
+                // A driver has a host's name, a provisioner may have a path too.
+                driver: class.provisioner.replace('/', ".").to_lowercase(),
                 volume_handle: name,
                 ..CSIPersistentVolumeSource::default()
             }),

@@ -66,10 +66,14 @@ impl<'a> Containers<'a> {
         if let Some(codes) = codes.filter(|codes| !codes.is_empty()) {
             return if codes.iter().all(|code| *code == 0) { "Succeeded" } else { "Failed" };
         }
-        let begun = |status: &ContainerStatus| {
-            running_since(status).is_some() || exit_code(status).is_some() || status.last_state.is_some()
+        // A container that waits to be restarted has run; the server fills in an empty last state where there is none.
+        let restarting = |status: &ContainerStatus| {
+            status.last_state.as_ref().is_some_and(|state| state.terminated.is_some())
         };
-        if self.main.iter().any(|(_, status)| begun(status)) { "Running" } else { "Pending" }
+        let begun = |status: &ContainerStatus| {
+            running_since(status).is_some() || exit_code(status).is_some() || restarting(status)
+        };
+        if self.main.iter().all(|(_, status)| begun(status)) { "Running" } else { "Pending" }
     }
 
     /// They are being created.
