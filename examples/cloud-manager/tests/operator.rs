@@ -13,10 +13,11 @@ use kubewright_cluster::Cluster;
 use serde_json::json;
 use support::*;
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
 
     assert_eq!(phase(&cluster).await?, "ready");
@@ -52,7 +53,7 @@ async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cl
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn each_part_waits_until_the_one_before_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     // One pod at a time: a part that gets none does not become ready.
@@ -85,10 +86,11 @@ async fn nothing_comes_after_a_front_that_does_not_come_up(cluster: Cluster) -> 
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     ask(
         &cluster,
@@ -109,10 +111,11 @@ async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Resul
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     ask(
         &cluster,
@@ -145,7 +148,7 @@ async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Re
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
@@ -164,7 +167,7 @@ async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted(
     cluster: Cluster,
 ) -> Result<()> {
@@ -184,10 +187,11 @@ async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_dele
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     let first = cluster.get::<StatefulSet>("default/cm-db").await?.metadata.uid;
     cluster.delete::<Deployment>("default/ake-front").await?;
@@ -204,10 +208,11 @@ async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
     let meddle = json!({"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}});
@@ -225,7 +230,7 @@ async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Resu
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let owner = "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: default}}";
@@ -252,13 +257,14 @@ async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> R
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let foreign =
         include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: ake-front\n  namespace");
     cluster.apply(foreign.as_str()).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     let front: Deployment = cluster.get("default/ake-front").await?;
     assert!(is_ours(&cluster, &front).await?);
@@ -266,10 +272,11 @@ async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> 
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     let front: Deployment = cluster.get("default/ake-front").await?;
@@ -288,12 +295,28 @@ async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()
     Ok(())
 }
 
+#[kubewright_cluster::test(real)]
+async fn an_operator_that_dies_before_the_database_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+    let operator = started_for(&cluster, 3).await?;
+    cluster.apply(SAMPLE).await?;
+    let secret = async |cluster: &Cluster| cluster.find::<Secret>("default/cm-dbauth").await;
+    cluster.eventually("the password is there", secret).await?;
+    drop(operator);
+    let made = parts(&cluster).await?;
+    assert_eq!(made.len(), 3);
+
+    let _next = started(&cluster).await?;
+    until_ready(&cluster).await?;
+    let all = parts(&cluster).await?;
+    assert!(all.len() == 4 && made.is_subset(&all), "{made:?} of {all:?}");
+    Ok(())
+}
+
 #[kubewright_cluster::test]
 async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
     // Two Deployments, a Secret, a StatefulSet, the status: killed before each, and after the last.
     for writes in 0..=5 {
         let operator = started_for(&cluster, writes).await?;
-        operator.manager().leading().await;
         cluster.apply(SAMPLE).await?;
         cluster.settled().await?;
         drop(operator);
@@ -319,13 +342,13 @@ async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_nex
 ) -> Result<()> {
     let first = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
     cluster.settled().await?;
     first.stop().await?;
     // Three deletions, then a Deployment, a Secret and a StatefulSet; the names go round.
     for writes in 0..=6 {
         let (front, db) = (format!("front-{writes}"), format!("db-{writes}"));
         let operator = started_for(&cluster, writes).await?;
-        operator.manager().leading().await;
         let names_of = json!({
             "front": {"deployment": {"name": front}},
             "db": {"statefulSet": {"name": db}},

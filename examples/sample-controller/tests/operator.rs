@@ -12,7 +12,7 @@ use sample_controller::Foo;
 use serde_json::json;
 use support::*;
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_foo_has_a_deployment_that_it_controls(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(include_str!("../config/samples/foo.yaml")).await?;
@@ -35,7 +35,7 @@ async fn a_foo_has_a_deployment_that_it_controls(cluster: Cluster) -> Result<()>
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn the_deployment_follows_the_replicas_of_its_foo(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for replicas in [2, 5, 1] {
@@ -47,7 +47,7 @@ async fn the_deployment_follows_the_replicas_of_its_foo(cluster: Cluster) -> Res
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", None)).await?;
@@ -61,7 +61,7 @@ async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others(cluster: C
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
     cluster: Cluster,
 ) -> Result<()> {
@@ -85,7 +85,7 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
@@ -100,7 +100,7 @@ async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluste
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_deleted_deployment_comes_back(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
@@ -114,7 +114,7 @@ async fn a_deleted_deployment_comes_back(cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_not_speak_of(
     cluster: Cluster,
 ) -> Result<()> {
@@ -141,7 +141,7 @@ async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_n
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_way(
     cluster: Cluster,
 ) -> Result<()> {
@@ -159,14 +159,13 @@ async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_
     assert_eq!(told, [("Warning".into(), "ErrResourceExists".into(), message.into())]);
 
     cluster.delete::<Deployment>("default/web").await?;
-    cluster.settled().await?;
+    until_available(&cluster, "example-foo", 2).await?;
     let owner: Foo = cluster.get("default/example-foo").await?;
     assert!(is_controlled_by(&cluster.get::<Deployment>("default/web").await?, &owner));
-    assert_eq!(available(&cluster, "example-foo").await?, Some(2));
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn of_two_foos_that_ask_for_one_name_the_first_has_it(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("first", "web", Some(1))).await?;
@@ -180,14 +179,13 @@ async fn of_two_foos_that_ask_for_one_name_the_first_has_it(cluster: Cluster) ->
     assert_eq!(events(&cluster, "second").await?[0].1, "ErrResourceExists");
 
     cluster.delete::<Foo>("default/first").await?;
-    cluster.settled().await?;
+    until_available(&cluster, "second", 3).await?;
     let second: Foo = cluster.get("default/second").await?;
     assert!(is_controlled_by(&cluster.get::<Deployment>("default/web").await?, &second));
-    assert_eq!(available(&cluster, "second").await?, Some(3));
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_foo_without_a_deployment_name_waits_for_one(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "", Some(1))).await?;
@@ -216,12 +214,28 @@ async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()
     Ok(())
 }
 
+#[kubewright_cluster::test(real)]
+async fn an_operator_that_dies_after_its_first_write_is_carried_on_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
+    let operator = started_for(&cluster, 1).await?;
+    cluster.apply(&foo("example-foo", "web", Some(3))).await?;
+    cluster.settled().await?;
+    drop(operator);
+    let made: Deployment = cluster.get("default/web").await?;
+    assert_eq!(available(&cluster, "example-foo").await?, None, "made and not reported");
+
+    let _next = started(&cluster).await?;
+    until_available(&cluster, "example-foo", 3).await?;
+    assert_eq!(cluster.get::<Deployment>("default/web").await?.metadata.uid, made.metadata.uid);
+    Ok(())
+}
+
 #[kubewright_cluster::test]
 async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
     // Before it creates the Deployment, before it reports it, and after; then before it scales it, and after.
     for (writes, replicas) in [(0, 2), (1, 2), (2, 2), (0, 3), (1, 4), (2, 5)] {
         let operator = started_for(&cluster, writes).await?;
-        operator.manager().leading().await;
         cluster.apply(&foo("example-foo", "web", Some(replicas))).await?;
         cluster.settled().await?;
         let made = cluster.find::<Deployment>("default/web").await?;
@@ -245,7 +259,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
     Ok(())
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn replicas_beyond_one_to_ten_are_refused(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for (replicas, taken) in [(0, false), (1, true), (10, true), (11, false)] {

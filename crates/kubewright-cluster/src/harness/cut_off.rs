@@ -20,8 +20,8 @@ impl Cluster {
     /// comes. Drop it then, and it has died exactly there. Leases and events do not count.
     ///
     /// ```
-    /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-    /// use kubewright::{manager::ManagerBuilder, prelude::*};
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kubewright::manager::ManagerBuilder;
     /// use kubewright_cluster::{Cluster, HarnessError};
     ///
     /// async fn a_copy_that_was_begun_is_finished(cluster: Cluster, copier: fn() -> ManagerBuilder) -> Result<(), HarnessError> {

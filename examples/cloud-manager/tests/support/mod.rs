@@ -7,6 +7,7 @@ use k8s_openapi::{
     NamespaceResourceScope,
     api::{
         apps::v1::{Deployment, StatefulSet},
+        coordination::v1::Lease,
         core::v1::{Event, ResourceQuota, Secret},
     },
 };
@@ -21,16 +22,18 @@ use serde_json::{Value, json};
 
 /// The operator at work in the cluster, with its definition and the storage class of the samples.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
-    cluster.apply(include_str!("../../config/crd.yaml")).await?;
-    cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
-    Ok(cluster.run(cloud_manager::operator()).await?)
+    started_for(cluster, u32::MAX).await
 }
 
 /// The same, but it gets through with so many writes only.
 pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
     cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
-    Ok(cluster.run_cut_off(cloud_manager::operator(), writes).await?)
+    // One that was killed has not let go of it, and a real cluster would wait for it to expire.
+    cluster.delete::<Lease>("default/cloud-manager").await?;
+    let operator = cluster.run_cut_off(cloud_manager::operator(), writes).await?;
+    operator.manager().leading().await;
+    Ok(operator)
 }
 
 /// The CloudManager of the samples.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{apps::v1::Deployment, core::v1::Event},
+    api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Event},
 };
 use kube::{
     Api, Resource, ResourceExt,
@@ -23,14 +23,17 @@ use tokio::task::JoinHandle;
 
 /// The operator at work in the cluster, with its definition.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
-    cluster.apply(include_str!("../../config/crd.yaml")).await?;
-    Ok(cluster.run(sample_controller::operator()).await?)
+    started_for(cluster, u32::MAX).await
 }
 
 /// The same, but it gets through with so many writes only.
 pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
-    Ok(cluster.run_cut_off(sample_controller::operator(), writes).await?)
+    // One that was killed has not let go of it, and a real cluster would wait for it to expire.
+    cluster.delete::<Lease>("default/sample-controller").await?;
+    let operator = cluster.run_cut_off(sample_controller::operator(), writes).await?;
+    operator.manager().leading().await;
+    Ok(operator)
 }
 
 /// The operator with the rights that it has in a pod of its own.
@@ -113,6 +116,17 @@ pub(crate) async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String,
 pub(crate) async fn available(cluster: &Cluster, name: &str) -> Result<Option<i32>> {
     let foo: Foo = cluster.get(&format!("default/{name}")).await?;
     Ok(foo.status.map(|status| status.available_replicas))
+}
+
+/// Waits until a Foo reports so many.
+pub(crate) async fn until_available(cluster: &Cluster, name: &str, replicas: i32) -> Result<()> {
+    let key = format!("default/{name}");
+    let reported = async |cluster: &Cluster| {
+        let foo: Foo = cluster.get(&key).await?;
+        Ok(foo.status.filter(|status| status.available_replicas == replicas))
+    };
+    cluster.eventually("the Foo reports its replicas", reported).await?;
+    Ok(())
 }
 
 /// The image of the first container.
