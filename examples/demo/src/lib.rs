@@ -1,7 +1,7 @@
 //! The demonstration: a cluster with three nodes and five operators, in one process, to look at.
 //!
 //! - [`operators`]: who runs, with which definitions and samples;
-//! - [`run`]: from nothing to everything ready, until Ctrl-C;
+//! - [`run`](mod@run): from nothing to everything ready, until Ctrl-C;
 //! - [`log`]: what happened;
 //! - [`view`]: what a person sees;
 //! - [`picture`]: the same as an SVG, for the README.
