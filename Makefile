@@ -48,6 +48,7 @@ real:
 
 test-real: real
 	$(CARGO) test -p kubewright-envtest --locked -- --nocapture
+	$(CARGO) test -p kubewright-cluster --features real --locked --test real --test same
 
 # Licences, duplicate versions and sources of every dependency (installs cargo-deny on first use).
 deny:

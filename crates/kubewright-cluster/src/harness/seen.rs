@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::table::{Table, short};
 
-/// Namespaces that every cluster has.
-const OWN_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
 /// The longest value of a status, and the longest message of a condition.
 const VALUE: usize = 120;
 const MESSAGE: usize = 200;
+
+/// The namespaces that every cluster has.
+const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// An object that changed during a test.
 pub(super) struct Seen {
@@ -32,7 +32,7 @@ impl Seen {
                 "Lease" | "Event" | "ControllerRevision" | "APIService" | "CSINode" | "IPAddress" => true,
                 "ConfigMap" => name == "kube-root-ca.crt",
                 "ServiceAccount" => name == "default",
-                "Namespace" => self.text("/status/phase") == "Active" && OWN_NAMESPACES.contains(&name),
+                "Namespace" => self.text("/status/phase") == "Active" && FIRST_NAMESPACES.contains(&name),
                 "StorageClass" => name == crate::volumes::provisioner::STANDARD,
                 // A node is worth a line when something is wrong with it.
                 "Node" => self.condition("Ready") == Some("True") && self.object_at("/spec/taints").is_none(),
@@ -137,7 +137,7 @@ fn container(status: &Value) -> String {
             None => format!("container {name} {state}"),
         },
     };
-    if restarts == 0 { told } else { format!("{told} ({restarts} restarts)") }
+    if restarts > 0 { format!("{told} ({restarts} restarts)") } else { told }
 }
 
 impl fmt::Display for Seen {
