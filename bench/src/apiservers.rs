@@ -49,7 +49,7 @@ pub async fn run(which: &str, arguments: &Arguments) {
 }
 
 enum Server {
-    Ours(Box<Child>, Client, tempfile::TempPath),
+    Ours(Box<Child>, Client),
     Real(Box<ControlPlane>),
 }
 
@@ -72,9 +72,10 @@ impl Server {
                 let line = lines.next_line().await.expect("it says when it is ready").unwrap_or_default();
                 assert!(line.contains("ready"), "it did not start");
                 let config = Kubeconfig::read_from(&kubeconfig).expect("it was written before the line");
-                let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+                let config =
+                    kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
                 let client = Client::try_from(config.expect("it is a good one")).expect("it is a good one");
-                Self::Ours(Box::new(child), client, kubeconfig)
+                Self::Ours(Box::new(child), client)
             }
             "real" => {
                 let binaries = Binaries::find().expect("`make real` has built them");
@@ -93,7 +94,7 @@ impl Server {
 
     fn client(&self) -> Client {
         match self {
-            Self::Ours(_, client, _) => client.clone(),
+            Self::Ours(_, client) => client.clone(),
             Self::Real(plane) => plane.client(),
         }
     }
@@ -147,7 +148,8 @@ async fn start(which: &str, starts: usize) {
 
 async fn send(client: &Client, request: Request<Vec<u8>>) {
     let (parts, body) = request.into_parts();
-    let response = client.send(Request::from_parts(parts, Body::from(body))).await.expect("the server answers");
+    let response =
+        client.send(Request::from_parts(parts, Body::from(body))).await.expect("the server answers");
     let status = response.status();
     let body = response.into_body().collect().await.expect("it comes whole").to_bytes();
     assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
@@ -201,7 +203,10 @@ async fn create(server: &Server, count: usize) {
     let wall = began.elapsed();
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let cpu_each = (server.cpu() - cpu) * 1e6 / count as f64;
-    Line::default().timed(count, wall).with("server_cpu_us_each", cpu_each).print("server: create a Pod", server.name());
+    Line::default()
+        .timed(count, wall)
+        .with("server_cpu_us_each", cpu_each)
+        .print("server: create a Pod", server.name());
     tokio::time::sleep(Duration::from_secs(3)).await;
     let grown = server.resident().saturating_sub(resident);
     Line::default()

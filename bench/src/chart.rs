@@ -20,11 +20,26 @@ const PANELS: &[Panel] = &[
     Panel { title: "Memory after it", workloads: SYNC, number: "steady_bytes", unit: Unit::Bytes },
     Panel { title: "CPU per change", workloads: &["watch"], number: "cpu_us_each", unit: Unit::Micros },
     Panel { title: "Peak memory", workloads: &["relist"], number: "peak_bytes", unit: Unit::Bytes },
-    Panel { title: "CPU to converge", workloads: &["sample-controller"], number: "cpu_s", unit: Unit::Seconds },
+    Panel {
+        title: "CPU to converge",
+        workloads: &["sample-controller"],
+        number: "cpu_s",
+        unit: Unit::Seconds,
+    },
     Panel { title: "Keys per second", workloads: &["queue: distinct-4"], number: "per_s", unit: Unit::Rate },
-    Panel { title: "Start of a server", workloads: &["server: start"], number: "wall_s", unit: Unit::Seconds },
+    Panel {
+        title: "Start of a server",
+        workloads: &["server: start"],
+        number: "wall_s",
+        unit: Unit::Seconds,
+    },
     Panel { title: "Creates per second", workloads: &["server: create"], number: "per_s", unit: Unit::Rate },
-    Panel { title: "One operator test", workloads: &["operator test"], number: "wall_s", unit: Unit::Seconds },
+    Panel {
+        title: "One operator test",
+        workloads: &["operator test"],
+        number: "wall_s",
+        unit: Unit::Seconds,
+    },
 ];
 const SYNC: &[&str] = &["sync of 100,000 Pods", "sync of 30,000 Pods", "sync of 10,000 Pods", "sync"];
 

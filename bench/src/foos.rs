@@ -89,23 +89,25 @@ pub async fn create(client: &Client, i: usize) -> Result<(), String> {
 /// Creates so many.
 pub async fn create_all(client: &Client, count: usize) -> Result<(), String> {
     create(client, 0).await?;
-    let created: Vec<Result<(), String>> = stream::iter(1..count)
-        .map(|i| create(client, i))
-        .buffer_unordered(IN_FLIGHT)
-        .collect()
-        .await;
+    let created: Vec<Result<(), String>> =
+        stream::iter(1..count).map(|i| create(client, i)).buffer_unordered(IN_FLIGHT).collect().await;
     created.into_iter().collect()
 }
 
 /// Runs an operator until every Foo has its Deployment and its status, and the operator has nothing left to do. Returns
 /// its line with the time that this took and the processor time of the whole process.
-pub async fn converge(client: &Client, count: usize, operator: impl FnOnce() -> Result<Child, String>) -> Result<Value, String> {
+pub async fn converge(
+    client: &Client,
+    count: usize,
+    operator: impl FnOnce() -> Result<Child, String>,
+) -> Result<Value, String> {
     let foo = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, "v1alpha1", "Foo"), "foos");
     let informer = SharedInformer::new(ListWatch::<DynamicObject>::dynamic(client.clone(), foo));
     let done = Arc::new(Mutex::new(HashSet::new()));
     let seen = Arc::clone(&done);
     let _handler = informer.on_event(move |event| {
-        let has_status = event.object().load().is_ok_and(|foo| foo.data["status"]["availableReplicas"].is_i64());
+        let has_status =
+            event.object().load().is_ok_and(|foo| foo.data["status"]["availableReplicas"].is_i64());
         if has_status && let Ok(mut seen) = seen.lock() {
             seen.insert(event.key());
         }
@@ -132,7 +134,7 @@ pub async fn converge(client: &Client, count: usize, operator: impl FnOnce() -> 
         }
     }
     let cpu = cpu_of(operator.id());
-    let mut line = operator.terminate().await?;
+    let mut line = operator.end().await?;
     line["converged_s"] = wall.into();
     line["cpu_s"] = cpu.into();
     Ok(line)

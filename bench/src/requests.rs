@@ -37,7 +37,8 @@ impl Requests {
 
     /// Puts the numbers into a line.
     pub fn add(&self, line: Line) -> Line {
-        let [reads, watches, writes, events] = [0, 1, 2, 3].map(|which| self.0[which].load(Ordering::Relaxed));
+        let [reads, watches, writes, events] =
+            [0, 1, 2, 3].map(|which| self.0[which].load(Ordering::Relaxed));
         line.with("requests", reads + watches + writes + events)
             .with("requests_read", reads)
             .with("requests_watch", watches)

@@ -70,7 +70,10 @@ impl Results {
                 let numbers: serde_json::Map<_, _> = numbers
                     .iter()
                     .map(|(name, values)| {
-                        (name.clone(), json!({"median": median(values), "spread": spread(values), "runs": values.len()}))
+                        (
+                            name.clone(),
+                            json!({"median": median(values), "spread": spread(values), "runs": values.len()}),
+                        )
                     })
                     .collect();
                 json!({"workload": workload, "impl": implementation, "numbers": numbers})

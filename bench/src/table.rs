@@ -126,7 +126,12 @@ pub(crate) fn written(value: f64, unit: Unit) -> String {
 }
 
 /// How a value keeps to a limit, for people.
-fn verdict(limit: Option<Limit>, value: f64, tally: &mut Tally, what: impl FnOnce() -> String) -> (String, &'static str) {
+fn verdict(
+    limit: Option<Limit>,
+    value: f64,
+    tally: &mut Tally,
+    what: impl FnOnce() -> String,
+) -> (String, &'static str) {
     let Some(limit) = limit else { return (String::new(), "") };
     tally.all += 1;
     if limit.is_met(value) {
@@ -154,7 +159,10 @@ pub fn render(results: &Results) -> String {
         let Some(ours) = implementations.get(OURS) else { continue };
         out.push(String::new());
         out.push(workload.to_owned());
-        let shown = SHOWN.iter().find(|(prefix, _)| workload.starts_with(prefix)).map_or(&[][..], |(_, shown)| *shown);
+        let shown = SHOWN
+            .iter()
+            .find(|(prefix, _)| workload.starts_with(prefix))
+            .map_or(&[][..], |(_, shown)| *shown);
         for shown in shown {
             let Some(values) = ours.get(shown.number) else { continue };
             let value = median(values);
@@ -178,7 +186,10 @@ pub fn render(results: &Results) -> String {
             let (limit, verdict_alone) =
                 verdict(alone, value, &mut tally, || format!("{workload}: {} {value:.2}", shown.title));
             if peers.is_empty() || alone.is_some() {
-                let line = format!("{own}   {:<24} {:>10} {:>5}   {:>8}  {limit:<8} {verdict_alone}", "", "", "", "");
+                let line = format!(
+                    "{own}   {:<24} {:>10} {:>5}   {:>8}  {limit:<8} {verdict_alone}",
+                    "", "", "", ""
+                );
                 out.push(line.trim_end().to_owned());
             }
             for (at, (name, theirs)) in peers.into_iter().enumerate() {
@@ -186,10 +197,12 @@ pub fn render(results: &Results) -> String {
                 let limit = targets::against(workload, shown.number, name);
                 let what = || format!("{workload}: {} {ratio:.3}× of {name}", shown.title);
                 let (limit, mut verdict) = verdict(limit, ratio, &mut tally, what);
-                if verdict.is_empty() && (ratio > 1.0) != shown.more_is_better && (ratio - 1.0).abs() > 0.005 {
+                if verdict.is_empty() && (ratio > 1.0) != shown.more_is_better && (ratio - 1.0).abs() > 0.005
+                {
                     verdict = "worse";
                 }
-                let lead = if at == 0 && alone.is_none() { own.clone() } else { " ".repeat(own.chars().count()) };
+                let lead =
+                    if at == 0 && alone.is_none() { own.clone() } else { " ".repeat(own.chars().count()) };
                 let (value, spread) = (written(median(theirs), shown.unit), spread(theirs) * 100.0);
                 let line = format!(
                     "{lead}   {name:<24} {value:>10} {spread:>4.0}%   {:>8}  {limit:<8} {verdict}",
@@ -224,11 +237,20 @@ mod tests {
     fn a_missed_target_and_a_worse_result_are_said() {
         let mut results = Results::default();
         let workload = "sync of 30,000 Pods from kube-apiserver";
-        results.record(workload, &json!({"impl": "kubewright", "cpu_s": 3.0, "wall_s": 2.0, "steady_bytes": 5e6}));
-        results.record(workload, &json!({"impl": "client-go", "cpu_s": 4.0, "wall_s": 1.0, "steady_bytes": 1e9}));
+        results.record(
+            workload,
+            &json!({"impl": "kubewright", "cpu_s": 3.0, "wall_s": 2.0, "steady_bytes": 5e6}),
+        );
+        results.record(
+            workload,
+            &json!({"impl": "client-go", "cpu_s": 4.0, "wall_s": 1.0, "steady_bytes": 1e9}),
+        );
         let table = render(&results);
         assert!(table.contains("1 of 2 targets are met"), "{table}");
-        assert!(table.contains("missed: sync of 30,000 Pods from kube-apiserver: CPU 0.750× of client-go"), "{table}");
+        assert!(
+            table.contains("missed: sync of 30,000 Pods from kube-apiserver: CPU 0.750× of client-go"),
+            "{table}"
+        );
         assert!(table.lines().any(|line| line.contains("wall") && line.ends_with("worse")), "{table}");
     }
 

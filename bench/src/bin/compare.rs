@@ -106,9 +106,14 @@ fn versions(plan: &Plan) -> Vec<String> {
         let output = Command::new(program).args(arguments).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|text| !text.is_empty())
     };
-    let mut lines = vec![format!("kubewright {}, {}", env!("CARGO_PKG_VERSION"), said("rustc", &["--version"]).unwrap_or_default())];
+    let mut lines = vec![format!(
+        "kubewright {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        said("rustc", &["--version"]).unwrap_or_default()
+    )];
     if let Some(go) = &plan.go {
-        let modules = said("go", &["version", "-m", &go.join("manager").display().to_string()]).unwrap_or_default();
+        let modules =
+            said("go", &["version", "-m", &go.join("manager").display().to_string()]).unwrap_or_default();
         let version = |module: &str| {
             let line = modules.lines().find(|line| line.contains(&format!("\t{module}\t")));
             line.and_then(|line| line.split('\t').nth(3)).unwrap_or("?").to_owned()
@@ -121,14 +126,21 @@ fn versions(plan: &Plan) -> Vec<String> {
         ));
     }
     if plan.kube_rs.is_some() {
-        lines.push(format!("kube-rs {} with kube-runtime, managedFields cleared, mimalloc as ours", kube_rs_version()));
+        lines.push(format!(
+            "kube-rs {} with kube-runtime, managedFields cleared, mimalloc as ours",
+            kube_rs_version()
+        ));
     }
     if let Some(real) = &plan.real {
         let version = |program: &str| {
             let text = said(&real.join(program).display().to_string(), &["--version"]).unwrap_or_default();
             text.lines().next().unwrap_or_default().to_owned()
         };
-        lines.push(format!("kube-apiserver {}, {}, without fsync", version("kube-apiserver"), version("etcd")));
+        lines.push(format!(
+            "kube-apiserver {}, {}, without fsync",
+            version("kube-apiserver"),
+            version("etcd")
+        ));
     }
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The sample-controller on kubewright, that of examples/sample-controller: a Deployment per Foo, the status written when
 //! it changed, an event for every sync, as upstream's has it.
 //!
-//! - `operator --kubeconfig FILE [--workers N]`: runs until SIGTERM, then prints what it took.
+//! - `operator --kubeconfig FILE [--workers N]`: runs until its input ends, then prints what it took.
 //! - `operator --test`: one test from nothing to nothing: a cluster in this process, the definition, the operator, a Foo, its
 //!   Deployment, the end.
 
@@ -43,8 +43,17 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", ""))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = ClientBuilder::try_from(config)?.with_layer(&requests.layer()).build();
-    operator(arguments.get("workers", 8)).client(client).run().await?;
-    requests.add(phase.stop(1)).with("steady_bytes", resident_bytes()).print("sample-controller", "kubewright");
+    let manager = operator(arguments.get("workers", 8)).client(client).signals(false).build().await?;
+    let handle = manager.handle();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        handle.stop();
+    });
+    manager.run().await?;
+    requests
+        .add(phase.stop(1))
+        .with("steady_bytes", resident_bytes())
+        .print("sample-controller", "kubewright");
     Ok(())
 }
 

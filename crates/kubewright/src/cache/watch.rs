@@ -180,9 +180,9 @@ fn event<K: Resource + DeserializeOwned>(
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let malformed =
         |what: &str| target.failed("watch", Failure::Body(format!("an event is malformed: {what}")));
-    let (event_type, text, spans) = plain(line).or_else(|| searched(line)).ok_or_else(|| {
-        malformed("it is not one JSON object with a type and an object")
-    })?;
+    let (event_type, text, spans) = plain(line)
+        .or_else(|| searched(line))
+        .ok_or_else(|| malformed("it is not one JSON object with a type and an object"))?;
     let make: fn(Lazy<K>) -> WatchEvent<K> = match event_type {
         b"ADDED" => WatchEvent::Added,
         b"MODIFIED" => WatchEvent::Modified,
@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn an_event_is_the_same_however_its_line_is_written() {
-        let object = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"type":"x","object":{}}}"#;
+        let object =
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"type":"x","object":{}}}"#;
         for line in [
             format!(r#"{{"type":"ADDED","object":{object}}}"#),
             format!("{{\"type\":\"ADDED\",\"object\":{object}}}\r"),
@@ -270,7 +271,13 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_event_is_neither() {
-        for line in ["", "{}", r#"{"type":"ADDED"}"#, r#"{"type":"ADDED","object":1}"#, r#"{"type":"ADDED","object":{"#] {
+        for line in [
+            "",
+            "{}",
+            r#"{"type":"ADDED"}"#,
+            r#"{"type":"ADDED","object":1}"#,
+            r#"{"type":"ADDED","object":{"#,
+        ] {
             assert!(plain(line.as_bytes()).is_none() && searched(line.as_bytes()).is_none(), "{line}");
         }
     }
