@@ -33,7 +33,7 @@ fn operator(workers: usize) -> ManagerBuilder {
 }
 
 #[tokio::main]
-async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<()> {
     let arguments = Arguments::of_process(&["test"]);
     if arguments.has("test") {
         return test().await;
@@ -57,15 +57,15 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn test() -> std::result::Result<(), Box<dyn std::error::Error>> {
+async fn test() -> Result<()> {
     let phase = Phase::start();
     let began = Instant::now();
     // envtest has no controllers either.
     let cluster = Cluster::builder().controllers(Controllers::None).start().await?;
-    foos::define(&cluster.client()).await?;
+    foos::define(&cluster.client()).await.map_err(Error::message)?;
     let started = began.elapsed().as_secs_f64();
     let operator = cluster.run(operator(1)).await?;
-    foos::create(&cluster.client(), 0).await?;
+    foos::create(&cluster.client(), 0).await.map_err(Error::message)?;
     while cluster.find::<Deployment>("default/foo-0").await?.is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
