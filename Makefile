@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: demo picture test test-demo test-real real fmt lint unit doctest doc deny bench goals load fuzz clean
+.PHONY: demo picture test test-real real fmt lint unit doctest doc deny bench goals load fuzz clean
 
 # A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
 # is ready, and fails with the reason if that takes more than a minute.
@@ -17,10 +17,8 @@ demo:
 picture:
 	@$(MAKE) --no-print-directory demo DEMO_EXIT=1 DEMO_PICTURE=docs/demo.svg
 
-test: fmt lint unit doctest doc test-demo
-
-test-demo:
-	@$(MAKE) --no-print-directory demo DEMO_EXIT=1
+# The demo is among the tests: examples/demo/tests runs it with DEMO_EXIT=1.
+test: fmt lint unit doctest doc
 
 fmt:
 	$(CARGO) fmt --all --check

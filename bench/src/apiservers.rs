@@ -49,7 +49,7 @@ pub async fn run(which: &str, arguments: &Arguments) {
 }
 
 enum Server {
-    Ours(Box<Child>, Client, tempfile::TempPath),
+    Ours(Box<Child>, Client),
     Real(Box<ControlPlane>),
 }
 
@@ -75,7 +75,7 @@ impl Server {
                 let config =
                     kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
                 let client = Client::try_from(config.expect("it is a good one")).expect("it is a good one");
-                Self::Ours(Box::new(child), client, kubeconfig)
+                Self::Ours(Box::new(child), client)
             }
             "real" => {
                 let binaries = Binaries::find().expect("`make real` has built them");
@@ -94,7 +94,7 @@ impl Server {
 
     fn client(&self) -> Client {
         match self {
-            Self::Ours(_, client, _) => client.clone(),
+            Self::Ours(_, client) => client.clone(),
             Self::Real(plane) => plane.client(),
         }
     }

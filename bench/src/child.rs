@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub struct Child {
     name: String,
     child: tokio::process::Child,
-    stdin: ChildStdin,
+    stdin: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     complaints: File,
 }
@@ -49,7 +49,7 @@ impl Child {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let stdin = child.stdin.take().ok_or("its input is not piped")?;
+        let stdin = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().ok_or("its output is not piped")?).lines();
         Ok(Self { name, child, stdin, lines, complaints })
     }
@@ -85,16 +85,17 @@ impl Child {
 
     /// Gives an order and waits for the answer.
     pub async fn order(&mut self, order: &str) -> Result<Value, String> {
-        let told = self.stdin.write_all(format!("{order}\n").as_bytes()).await;
-        told.map_err(|error| self.failed(&error.to_string()))?;
+        if let Some(stdin) = &mut self.stdin
+            && let Err(error) = stdin.write_all(format!("{order}\n").as_bytes()).await
+        {
+            return Err(self.failed(&error.to_string()));
+        }
         self.must_say().await
     }
 
-    /// Asks it to end, and returns the last line that it prints.
-    pub async fn terminate(mut self) -> Result<Value, String> {
-        if let Some(process) = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-        }
+    /// Ends its input, and returns the last line that it prints.
+    pub async fn end(mut self) -> Result<Value, String> {
+        drop(self.stdin.take());
         self.must_say().await
     }
 

@@ -134,7 +134,7 @@ pub async fn converge(
         }
     }
     let cpu = cpu_of(operator.id());
-    let mut line = operator.terminate().await?;
+    let mut line = operator.end().await?;
     line["converged_s"] = wall.into();
     line["cpu_s"] = cpu.into();
     Ok(line)

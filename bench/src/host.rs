@@ -139,7 +139,7 @@ impl Host {
     /// What the server takes when it has taken in what was written: a real one follows etcd.
     async fn settled(&self, kind: Kind, count: usize) -> (u64, f64) {
         if let Server::Real(plane, _) = &self.server {
-            let path = format!("/api/v1/{}?limit=1&resourceVersion=0", kind.resource());
+            let path = format!("/api/v1/{}?limit=1", kind.resource());
             loop {
                 let request = http::Request::get(&path).body(Vec::new()).expect("the path is one");
                 let list: Value = plane.client().request(request).await.expect("the server answers");

@@ -6,8 +6,7 @@ use mimalloc::MiMalloc;
 use serde::Serialize;
 use stats_alloc::{Region, StatsAlloc};
 
-use crate::measure;
-pub use crate::measure::resident_bytes;
+pub use crate::measure::{cpu_seconds, resident_bytes};
 
 /// The allocator of the programs that count allocations, ours and the peers' alike: the one that kubewright's own
 /// programs and scaffolds use.
@@ -61,7 +60,7 @@ impl Report {
         allocator: impl Into<Option<&'static Counting>>,
     ) -> Self {
         let allocations = allocator.into().map(Region::new);
-        let (cpu, start) = (measure::cpu_seconds(), Instant::now());
+        let (cpu, start) = (cpu_seconds(), Instant::now());
         Self { bench: bench.to_owned(), implementation, allocations, extra: BTreeMap::new(), cpu, start }
     }
 
@@ -75,7 +74,7 @@ impl Report {
     /// Stops the clock, prints the line and says what is in it.
     #[allow(clippy::print_stdout)] // the line is what the program is for
     pub fn finish(self, n: usize) -> Measured {
-        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), measure::cpu_seconds() - self.cpu);
+        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), cpu_seconds() - self.cpu);
         let line = Line {
             bench: self.bench,
             implementation: self.implementation,

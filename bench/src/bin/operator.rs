@@ -1,7 +1,7 @@
 //! The sample-controller on kubewright, that of examples/sample-controller: a Deployment per Foo, the status written when
 //! it changed, an event for every sync, as upstream's has it.
 //!
-//! - `operator --kubeconfig FILE [--workers N]`: runs until SIGTERM, then prints what it took.
+//! - `operator --kubeconfig FILE [--workers N]`: runs until its input ends, then prints what it took.
 //! - `operator --test`: one test from nothing to nothing: a cluster in this process, the definition, the operator, a Foo, its
 //!   Deployment, the end.
 
@@ -33,7 +33,7 @@ fn operator(workers: usize) -> ManagerBuilder {
 }
 
 #[tokio::main]
-async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<()> {
     let arguments = Arguments::of_process(&["test"]);
     if arguments.has("test") {
         return test().await;
@@ -43,7 +43,13 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", ""))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = ClientBuilder::try_from(config)?.with_layer(&requests.layer()).build();
-    operator(arguments.get("workers", 8)).client(client).run().await?;
+    let manager = operator(arguments.get("workers", 8)).client(client).signals(false).build().await?;
+    let handle = manager.handle();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        handle.stop();
+    });
+    manager.run().await?;
     requests
         .add(phase.stop(1))
         .with("steady_bytes", resident_bytes())
@@ -51,15 +57,15 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn test() -> std::result::Result<(), Box<dyn std::error::Error>> {
+async fn test() -> Result<()> {
     let phase = Phase::start();
     let began = Instant::now();
     // envtest has no controllers either.
     let cluster = Cluster::builder().controllers(Controllers::None).start().await?;
-    foos::define(&cluster.client()).await?;
+    foos::define(&cluster.client()).await.map_err(Error::message)?;
     let started = began.elapsed().as_secs_f64();
     let operator = cluster.run(operator(1)).await?;
-    foos::create(&cluster.client(), 0).await?;
+    foos::create(&cluster.client(), 0).await.map_err(Error::message)?;
     while cluster.find::<Deployment>("default/foo-0").await?.is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -3,7 +3,7 @@
 //
 //	manager --kubeconfig FILE [--workers N]
 //
-// SIGTERM ends it and makes it print what it took.
+// It runs until its input ends, and prints what it took.
 package main
 
 import (
@@ -11,8 +11,6 @@ import (
 	"flag"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +26,7 @@ func main() {
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the server")
 	workers := flags.Int("workers", 8, "how many Foos at a time")
 	_ = flags.Parse(os.Args[1:])
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer cancel()
+	ctx := measure.Input()
 
 	phase := measure.Start()
 	var requests measure.Requests

@@ -2,7 +2,9 @@
 package measure
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"log"
 	"net/http"
 	"os"
@@ -105,6 +107,16 @@ func Percentile(of []time.Duration, percent int) float64 {
 	}
 	sort.Slice(of, func(i, j int) bool { return of[i] < of[j] })
 	return float64(of[min(len(of)*percent/100, len(of)-1)].Nanoseconds()) / 1e3
+}
+
+// Input is a context that ends with the standard input.
+func Input() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return ctx
 }
 
 // Requests counts what a client sends.

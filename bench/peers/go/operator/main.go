@@ -3,7 +3,7 @@
 //
 //	operator --kubeconfig FILE [--workers N]
 //
-// SIGTERM ends it and makes it print what it took.
+// It runs until its input ends, and prints what it took.
 package main
 
 import (
@@ -11,8 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"os/signal"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,8 +47,7 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
 	workers := flag.Int("workers", 8, "how many Foos at a time")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer cancel()
+	ctx := measure.Input()
 
 	phase := measure.Start()
 	var requests measure.Requests

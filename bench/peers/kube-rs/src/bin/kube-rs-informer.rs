@@ -127,6 +127,10 @@ where
         let peak = measure::memory_of("self").1;
         #[allow(clippy::cast_precision_loss, reason = "bytes are far below 2^52")]
         let ratio = peak as f64 / steady as f64;
-        phase.stop(count).with("steady_bytes", steady).with("peak_to_steady", ratio).print("relist", IMPLEMENTATION);
+        phase
+            .stop(count)
+            .with("steady_bytes", steady)
+            .with("peak_to_steady", ratio)
+            .print("relist", IMPLEMENTATION);
     }
 }

@@ -1,8 +1,8 @@
 //! The sample-controller on kube-runtime: a Deployment per Foo, the status written when it changed, an event for every sync.
 //!
-//! `kube-rs-operator --kubeconfig FILE [--workers N]`: runs until SIGTERM, then prints what it took.
+//! `kube-rs-operator --kubeconfig FILE [--workers N]`: runs until its input ends, then prints what it took.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use k8s_openapi::{
@@ -13,7 +13,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 use kube::{
-    Api, Client, CustomResource, Resource as _, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
     client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
@@ -26,10 +26,8 @@ use kube::{
     },
 };
 use mimalloc::MiMalloc;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 #[path = "../../../../src/arguments.rs"]
 #[allow(dead_code, reason = "shared with the programs of kubewright, which use all of it")]
@@ -47,18 +45,55 @@ use requests::Requests;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-#[derive(CustomResource, Debug, Clone, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "samplecontroller.k8s.io", version = "v1alpha1", kind = "Foo", namespaced, status = "FooStatus")]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+struct Foo {
+    metadata: ObjectMeta,
+    spec: FooSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<FooStatus>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FooSpec {
     deployment_name: String,
     replicas: Option<i32>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FooStatus {
     available_replicas: i32,
+}
+
+// What the derive of kube-rs writes, without its dependencies.
+impl Resource for Foo {
+    type DynamicType = ();
+    type Scope = k8s_openapi::NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Foo".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "samplecontroller.k8s.io".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1alpha1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "foos".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
 }
 
 struct Context {
@@ -83,10 +118,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .modify(|deployment| deployment.managed_fields_mut().clear())
         .reflect(writer)
         .touched_objects();
-    let recorder = Recorder::new(client.clone(), Reporter { controller: "sample-controller".into(), instance: None });
+    let recorder =
+        Recorder::new(client.clone(), Reporter { controller: "sample-controller".into(), instance: None });
     let context = Arc::new(Context { client: client.clone(), deployments, recorder });
     let workers = arguments.get("workers", 8);
-    let mut term = signal(SignalKind::terminate())?;
+    let (told, ended) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = told.send(());
+    });
     let controller = Controller::new(Api::<Foo>::all(client), watcher::Config::default());
     let controller = controller
         .owns_stream(owned)
@@ -95,7 +135,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .for_each(|_| std::future::ready(()));
     tokio::select! {
         () = controller => {}
-        _ = term.recv() => {}
+        _ = ended => {}
     }
     requests.add(phase.stop(1)).with("steady_bytes", resident_bytes()).print("sample-controller", "kube-rs");
     Ok(())
@@ -139,7 +179,8 @@ async fn reconcile(foo: Arc<Foo>, context: Arc<Context>) -> Result<Action, kube:
 fn deployment(foo: &Foo) -> Deployment {
     let labels: BTreeMap<String, String> =
         [("app".to_owned(), "nginx".to_owned()), ("controller".to_owned(), foo.name_any())].into();
-    let container = Container { name: "nginx".into(), image: Some("nginx:latest".into()), ..Container::default() };
+    let container =
+        Container { name: "nginx".into(), image: Some("nginx:latest".into()), ..Container::default() };
     Deployment {
         metadata: ObjectMeta {
             name: Some(foo.spec.deployment_name.clone()),
