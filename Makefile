@@ -2,15 +2,35 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: test test-real real fmt lint unit doctest doc deny bench clean
+.PHONY: demo picture test test-demo test-real real fmt lint unit doctest doc deny bench goals load fuzz clean
 
-test: fmt lint unit doctest doc
+# A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
+# is ready, and fails with the reason if that takes more than a minute.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+export DEMO_EXIT DEMO_PICTURE
+export DEMO_KUBECONFIG ?= $(TARGET)/demo.kubeconfig
+demo:
+	@$(CARGO) build --locked --profile demo -p demo
+	@$(TARGET)/demo/demo
+
+# The picture in the README is what the demo shows.
+picture:
+	@$(MAKE) --no-print-directory demo DEMO_EXIT=1 DEMO_PICTURE=docs/demo.svg
+
+test: fmt lint unit doctest doc test-demo
+
+test-demo:
+	@$(MAKE) --no-print-directory demo DEMO_EXIT=1
 
 fmt:
 	$(CARGO) fmt --all --check
 
+# All features are on in the workspace (the tests of kubewright-envtest ask for them); what users get by default, and the
+# least that they can have, must build too.
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p kubewright --locked -- -D warnings
+	$(CARGO) clippy -p kubewright --no-default-features --features latest --locked -- -D warnings
 
 unit:
 	$(CARGO) test --workspace --all-targets --locked
@@ -28,23 +48,42 @@ real:
 
 test-real: real
 	$(CARGO) test -p kubewright-envtest --locked -- --nocapture
+	$(CARGO) test -p kubewright-cluster --features real --locked --test real --test same
 
 # Licences, duplicate versions and sources of every dependency (installs cargo-deny on first use).
 deny:
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
 	$(CARGO) deny check licenses bans sources
 
-# kubewright beside its peers: one table of ratios. client-go joins where Go is installed.
+# kubewright beside its peers: one table of ratios, and the same as a chart. client-go, controller-runtime and a real
+# kube-apiserver join where Go is installed. BENCH_FLAGS=--quick takes minutes; bench/src/bin/compare.rs has all flags.
 BENCH_OURS := $(or $(CARGO_TARGET_DIR),target)/release
-BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release/peer-kube-rs
+BENCH_KUBE_RS := $(or $(CARGO_TARGET_DIR),bench/peers/kube-rs/target)/release
+BENCH_GO := informer queue indexer operator manager e2e
 bench:
 	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
 	cd bench/peers/kube-rs && $(CARGO) build --release --locked
 	@if command -v go >/dev/null; then \
-		cd bench/peers/go && mkdir -p target && for peer in indexer queue; do go build -o target/$$peer ./$$peer || exit 1; done; \
-	else echo "Go is not installed: client-go is left out" >&2; fi
-	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) \
-		--go bench/peers/go/target $(BENCH_FLAGS)
+		tools/real/build.sh etcd kube-apiserver kubectl >/dev/null || exit 1; \
+		cd bench/peers/go && mkdir -p target && go build -o target/ $(addprefix ./,$(BENCH_GO)) || exit 1; \
+	else echo "Go is not installed: client-go and kube-apiserver are left out" >&2; fi
+	$(BENCH_OURS)/compare --ours $(BENCH_OURS) --kube-rs $(BENCH_KUBE_RS) --go bench/peers/go/target \
+		--real "$$(tools/real/build.sh --where)" --chart docs/performance.svg $(BENCH_FLAGS)
+
+# The goals of the API server: each with our number, and whether it is met.
+goals:
+	$(CARGO) build --release --locked -p kubewright-bench -p kubewright-cli
+	$(BENCH_OURS)/server goals
+
+# A thousand watchers, two hundred writers and a hundred thousand objects at once.
+load:
+	$(CARGO) test --release --locked -p kubewright-apiserver --test load -- --ignored --nocapture
+
+# Whatever comes from outside, for a while each: FUZZ_FLAGS="body cel --seconds 600 --seed 7". What fails is in
+# fuzz/artifacts; cargo fuzz runs the same targets with coverage, see fuzz/Cargo.toml.
+FUZZ_FLAGS ?= --seconds 60
+fuzz:
+	$(CARGO) run --release --locked -p kubewright-fuzz --bin fuzz -- $(FUZZ_FLAGS)
 
 clean:
 	$(CARGO) clean

@@ -6,6 +6,9 @@ use mimalloc::MiMalloc;
 use serde::Serialize;
 use stats_alloc::{Region, StatsAlloc};
 
+use crate::measure;
+pub use crate::measure::resident_bytes;
+
 /// The allocator of the programs that count allocations, ours and the peers' alike: the one that kubewright's own
 /// programs and scaffolds use.
 pub type Counting = StatsAlloc<MiMalloc>;
@@ -18,6 +21,15 @@ pub struct Report {
     extra: BTreeMap<&'static str, f64>,
     cpu: f64,
     start: Instant,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Operations per second of wall-clock time.
+    pub per_s: f64,
+    /// Microseconds of this process's CPU time per operation.
+    pub cpu_us_each: f64,
 }
 
 #[derive(Serialize)]
@@ -49,7 +61,7 @@ impl Report {
         allocator: impl Into<Option<&'static Counting>>,
     ) -> Self {
         let allocations = allocator.into().map(Region::new);
-        let (cpu, start) = (cpu_seconds(), Instant::now());
+        let (cpu, start) = (measure::cpu_seconds(), Instant::now());
         Self { bench: bench.to_owned(), implementation, allocations, extra: BTreeMap::new(), cpu, start }
     }
 
@@ -60,10 +72,10 @@ impl Report {
         self
     }
 
-    /// Stops the clock and prints the line.
+    /// Stops the clock, prints the line and says what is in it.
     #[allow(clippy::print_stdout)] // the line is what the program is for
-    pub fn finish(self, n: usize) {
-        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), cpu_seconds() - self.cpu);
+    pub fn finish(self, n: usize) -> Measured {
+        let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), measure::cpu_seconds() - self.cpu);
         let line = Line {
             bench: self.bench,
             implementation: self.implementation,
@@ -75,25 +87,8 @@ impl Report {
             allocations_each: self.allocations.map(|region| each(region.change().allocations as u64, n)),
             extra: self.extra,
         };
+        let measured = Measured { per_s: line.per_s, cpu_us_each: line.cpu_us_each };
         println!("{}", serde_json::json!(line));
+        measured
     }
-}
-
-/// User and system time of this process, where the system tells (Linux); zero elsewhere.
-pub fn cpu_seconds() -> f64 {
-    /// What Linux counts in, on every platform it runs on.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let ticks = |stat: &str| -> Option<f64> {
-        // The second field is the name in brackets and may contain anything; user and system time are 14 and 15.
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-        Some(fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?)
-    };
-    std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(ticks).unwrap_or(0.0)
-        / TICKS_PER_SECOND
-}
-
-/// The resident memory of this process, where the system tells (Linux); zero elsewhere.
-pub fn resident_bytes() -> u64 {
-    let pages = |text: &str| text.split_whitespace().nth(1)?.parse::<u64>().ok();
-    std::fs::read_to_string("/proc/self/statm").ok().as_deref().and_then(pages).unwrap_or(0) * 4096
 }

@@ -1,219 +1,162 @@
 //! Runs kubewright and its peers on the same workloads, in turns, and prints one table of ratios.
 //!
-//! `compare --ours DIR [--kube-rs BIN] [--go DIR] [--repeats N] [--only WORD] [--output table|json]`: `make bench` builds
-//! the programs and calls it. A peer that is not there is left out.
+//! `compare --ours DIR [--kube-rs DIR] [--go DIR] [--real DIR] [--quick] [--repeats N] [--sizes 1000,10000,…]
+//! [--foos 1000,10000] [--only WORD,…] [--output table|json] [--chart FILE]`: `make bench` builds the programs and calls it. A
+//! peer that is not there is left out.
+//!
+//! It is also the servers' side of it, which it runs as programs of their own: `compare host …` (src/host.rs) and
+//! `compare servers …` (src/apiservers.rs).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
 use std::{
-    collections::BTreeMap,
     io::IsTerminal as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, ExitCode},
+    time::Instant,
 };
 
-use serde_json::{Value, json};
+use kubewright_bench::{apiservers, arguments::Arguments, chart, host, plan::Plan, results::Results, table};
+use mimalloc::MiMalloc;
+use serde_json::json;
 
-/// What is compared, and which way is better.
-const METRICS: [Metric; 6] = [
-    Metric { field: "per_s", unit: "operations/s", more_is_better: true },
-    Metric { field: "cpu_us_each", unit: "µs CPU each", more_is_better: false },
-    Metric { field: "server_cpu_us_each", unit: "µs CPU of server each", more_is_better: false },
-    Metric { field: "allocations_each", unit: "allocations each", more_is_better: false },
-    Metric { field: "resident_bytes_each", unit: "bytes resident each", more_is_better: false },
-    Metric { field: "heap_bytes_each", unit: "bytes of heap each", more_is_better: false },
-];
+const KNOWN: [&str; 11] =
+    ["ours", "kube-rs", "go", "real", "quick", "repeats", "sizes", "foos", "only", "output", "chart"];
 
-struct Metric {
-    field: &'static str,
-    unit: &'static str,
-    more_is_better: bool,
-}
-
-struct Options {
-    ours: PathBuf,
-    kube_rs: Option<PathBuf>,
-    go: Option<PathBuf>,
-    repeats: usize,
-    only: String,
-    json: bool,
-}
-
-/// Every value of one metric of one workload of one implementation.
-type Samples = BTreeMap<(String, String), BTreeMap<&'static str, Vec<f64>>>;
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    match options(std::env::args().skip(1)).and_then(|options| compare(&options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("compare: {reason}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options {
-        ours: PathBuf::new(),
-        kube_rs: None,
-        go: None,
-        repeats: 5,
-        only: String::new(),
-        json: false,
+    let arguments = Arguments::of_process(&["quick"]);
+    let word = |at: usize| arguments.words.get(at).map_or("", String::as_str);
+    let mut runtime = match word(0) {
+        "host" => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-        match name.as_str() {
-            "--ours" => options.ours = value.into(),
-            "--kube-rs" => options.kube_rs = Some(value.into()).filter(|path: &PathBuf| path.exists()),
-            "--go" => options.go = Some(value.into()).filter(|path: &PathBuf| path.exists()),
-            "--repeats" => {
-                options.repeats = value.parse().map_err(|_| format!("{value:?} is not a number"))?;
-            }
-            "--only" => options.only = value,
-            "--output" => options.json = value == "json",
-            _ => return Err(format!("unknown option {name}; the head of this file names them all")),
+    let Ok(runtime) = runtime.enable_all().build() else { return ExitCode::FAILURE };
+    runtime.block_on(async {
+        match word(0) {
+            "host" => host::run(word(1)).await,
+            "servers" => apiservers::run(word(1), &arguments).await,
+            _ => return compare(&arguments).await,
         }
-    }
-    Ok(options)
+        ExitCode::SUCCESS
+    })
 }
 
-/// Who runs what: each round runs every command of a group once, so that all meet the same machine.
-fn rounds(options: &Options) -> Vec<Vec<(PathBuf, Vec<&'static str>)>> {
-    let ours = |program: &str| options.ours.join(program);
-    let kube_rs = |arguments: &[&'static str]| options.kube_rs.clone().map(|path| (path, arguments.to_vec()));
-    let go = |program: &str| options.go.as_ref().map(|path| (path.join(program), vec![]));
-    let with = |own: (PathBuf, Vec<&'static str>), peers: Vec<Option<(PathBuf, Vec<&'static str>)>>| {
-        std::iter::once(own).chain(peers.into_iter().flatten()).collect()
+async fn compare(arguments: &Arguments) -> ExitCode {
+    if let Some(unknown) = arguments.unknown(&KNOWN) {
+        eprintln!("compare: unknown option --{unknown}; the head of this file names them all");
+        return ExitCode::FAILURE;
+    }
+    let plan = plan(arguments);
+    let (began, mut results) = (Instant::now(), Results::default());
+    let say = |what: &str| {
+        let (start, end) = if std::io::stderr().is_terminal() { ("\r\x1b[2K", "") } else { ("", "\n") };
+        eprint!("{start}{:>5.0} s  {what}{end}", began.elapsed().as_secs_f64());
     };
-    vec![
-        with((ours("cache"), vec!["events"]), vec![kube_rs(&["events"])]),
-        with((ours("cache"), vec!["sync", "10000"]), vec![kube_rs(&["sync", "10000"])]),
-        with((ours("cache"), vec!["memory", "100000"]), vec![]),
-        with((ours("indexer"), vec![]), vec![go("indexer")]),
-        with((ours("queue"), vec![]), vec![go("queue")]),
-        with((ours("server"), vec!["start"]), vec![]),
-        with((ours("server"), vec!["create"]), vec![]),
-        with((ours("server"), vec!["create-tls"]), vec![]),
-        with((ours("server"), vec!["create-durable"]), vec![]),
-        with((ours("server"), vec!["list"]), vec![]),
-        with((ours("server"), vec!["fan-out"]), vec![]),
-    ]
-}
-
-fn compare(options: &Options) -> Result<(), String> {
-    let mut samples = Samples::new();
-    let rounds: Vec<_> = rounds(options)
-        .into_iter()
-        .filter(|round| format!("{:?}", round[0]).contains(&options.only))
-        .collect();
-    for (at, round) in rounds.iter().enumerate() {
-        // Filling a cache with 100,000 Pods takes its time and varies little.
-        let repeats = if round[0].1.first() == Some(&"memory") { 1 } else { options.repeats };
-        for repeat in 1..=repeats {
-            for (program, arguments) in round {
-                progress(at + 1, rounds.len(), repeat, program, arguments);
-                run(program, arguments, &mut samples)?;
-            }
-        }
-    }
+    plan.run(&mut results, &say).await;
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[2K");
     }
-    if options.json {
-        print_json(&samples);
+    let versions = versions(&plan);
+    if arguments.text("output", "table") == "json" {
+        println!("{}", json!({"versions": versions, "failures": results.failures}));
+        results.to_json().iter().for_each(|line| println!("{line}"));
     } else {
-        print_table(&samples);
+        versions.iter().for_each(|version| println!("{version}"));
+        println!("\n{}", table::render(&results));
+        println!("\nAll of it took {:.0} s.", began.elapsed().as_secs_f64());
     }
-    Ok(())
-}
-
-fn progress(round: usize, rounds: usize, repeat: usize, program: &Path, arguments: &[&str]) {
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    let (start, end) = if std::io::stderr().is_terminal() { ("\r\x1b[2K", "") } else { ("", "\n") };
-    eprint!("{start}[{round}/{rounds}] run {repeat}: {name} {}{end}", arguments.join(" "));
-}
-
-fn run(program: &Path, arguments: &[&str], samples: &mut Samples) -> Result<(), String> {
-    let failed = |reason: String| format!("{} {}: {reason}", program.display(), arguments.join(" "));
-    let output = Command::new(program).args(arguments).output().map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    // A part of the numbers is not the picture.
+    if arguments.has("chart")
+        && plan.only.is_empty()
+        && let Err(error) = std::fs::write(arguments.text("chart", ""), chart::render(&results))
+    {
+        eprintln!("compare: cannot write the chart: {error}");
+        return ExitCode::FAILURE;
     }
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let line: Value = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
-        let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
-        let held = samples.entry((text("bench"), text("impl"))).or_default();
-        for metric in &METRICS {
-            if let Some(value) = line[metric.field].as_f64() {
-                held.entry(metric.field).or_default().push(value);
-            }
-        }
-    }
-    Ok(())
+    if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
-}
-
-/// How far the values lie apart, as a share of the median.
-fn spread(values: &[f64]) -> f64 {
-    let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
-    (high - low) / median(values)
-}
-
-fn shown(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{:.2} M", value / 1e6),
-        value if value >= 1e4 => format!("{:.1} k", value / 1e3),
-        value if value >= 100.0 => format!("{value:.0}"),
-        value => format!("{value:.2}"),
+fn plan(arguments: &Arguments) -> Plan {
+    let quick = arguments.has("quick");
+    let there = |name: &str| {
+        let path = PathBuf::from(arguments.text(name, ""));
+        Some(path).filter(|path| !path.as_os_str().is_empty() && path.exists())
+    };
+    let numbers = |name: &str, otherwise: &str| -> Vec<usize> {
+        arguments.text(name, otherwise).split(',').filter_map(|number| number.parse().ok()).collect()
+    };
+    Plan {
+        ours: PathBuf::from(arguments.text("ours", "target/release")),
+        kube_rs: there("kube-rs"),
+        go: there("go"),
+        real: there("real"),
+        repeats: arguments.get("repeats", 3).max(1),
+        quick,
+        only: arguments.text("only", "").to_owned(),
+        sizes: numbers("sizes", if quick { "1000,10000,30000" } else { "1000,10000,30000,100000" }),
+        foos: numbers("foos", if quick { "1000" } else { "1000,10000" }),
     }
 }
 
-fn print_table(samples: &Samples) {
-    println!(
-        "{:<30} {:<20} {:>11} {:>6}   {:<10} {:>11} {:>6}   {:>8}",
-        "workload", "metric", "kubewright", "±", "peer", "", "±", "ratio"
-    );
-    for ((bench, implementation), metrics) in samples {
-        if implementation != "kubewright" {
-            continue;
-        }
-        for metric in &METRICS {
-            let Some(ours) = metrics.get(metric.field) else { continue };
-            let own = format!(
-                "{bench:<30} {:<20} {:>11} {:>5.0}%",
-                metric.unit,
-                shown(median(ours)),
-                spread(ours) * 100.0
-            );
-            let peers: Vec<_> = samples
-                .iter()
-                .filter(|((other, name), _)| other == bench && name != "kubewright")
-                .filter_map(|((_, name), metrics)| Some((name, metrics.get(metric.field)?)))
-                .collect();
-            if peers.is_empty() {
-                println!("{own}");
-            }
-            for (name, theirs) in peers {
-                let ratio = median(ours) / median(theirs);
-                let verdict = if (ratio > 1.0) == metric.more_is_better { "" } else { "  (worse)" };
-                let (value, spread) = (shown(median(theirs)), spread(theirs) * 100.0);
-                println!("{own}   {name:<10} {value:>11} {spread:>5.0}%   {ratio:>7.2}×{verdict}");
-            }
-        }
+/// What was compared, on what.
+fn versions(plan: &Plan) -> Vec<String> {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    let mut lines = vec![format!(
+        "kubewright {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        said("rustc", &["--version"]).unwrap_or_default()
+    )];
+    if let Some(go) = &plan.go {
+        let modules =
+            said("go", &["version", "-m", &go.join("manager").display().to_string()]).unwrap_or_default();
+        let version = |module: &str| {
+            let line = modules.lines().find(|line| line.contains(&format!("\t{module}\t")));
+            line.and_then(|line| line.split('\t').nth(3)).unwrap_or("?").to_owned()
+        };
+        let go = modules.lines().next().and_then(|line| line.rsplit(' ').next()).unwrap_or("?").to_owned();
+        lines.push(format!(
+            "client-go {}, controller-runtime {}, {go}; protobuf for built-in types unless said otherwise, no limit on requests",
+            version("k8s.io/client-go"),
+            version("sigs.k8s.io/controller-runtime")
+        ));
     }
+    if plan.kube_rs.is_some() {
+        lines.push(format!(
+            "kube-rs {} with kube-runtime, managedFields cleared, mimalloc as ours",
+            kube_rs_version()
+        ));
+    }
+    if let Some(real) = &plan.real {
+        let version = |program: &str| {
+            let text = said(&real.join(program).display().to_string(), &["--version"]).unwrap_or_default();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        lines.push(format!(
+            "kube-apiserver {}, {}, without fsync",
+            version("kube-apiserver"),
+            version("etcd")
+        ));
+    }
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    lines.push(format!(
+        "{cores} cores{}, load {} when it ended",
+        model.replace('\t', "").replacen(':', ",", 1),
+        load.split(' ').next().unwrap_or("?")
+    ));
+    lines
 }
 
-fn print_json(samples: &Samples) {
-    for ((bench, implementation), metrics) in samples {
-        let medians: BTreeMap<_, _> = metrics
-            .iter()
-            .map(|(field, values)| (*field, json!({"median": median(values), "spread": spread(values)})))
-            .collect();
-        println!("{}", json!({"bench": bench, "impl": implementation, "metrics": medians}));
-    }
+/// The version in the lock file of the peer, which is compiled in because the program may run elsewhere.
+fn kube_rs_version() -> &'static str {
+    let lock = include_str!("../../peers/kube-rs/Cargo.lock");
+    let at = lock.find("name = \"kube-runtime\"").and_then(|at| lock[at..].lines().nth(1));
+    at.and_then(|line| line.split('"').nth(1)).unwrap_or("?")
 }

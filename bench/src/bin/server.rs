@@ -1,6 +1,8 @@
-//! The API server: `server start | create | create-tls | list | fan-out`.
+//! The API server: `server start | create | create-tls | create-durable | list | fan-out`, or `server goals` for all of
+//! them. Beside the lines for machines it says on stderr which goals are met.
 //!
-//! `start` and `create-tls` run the `kubewright` program that lies beside this one; the rest is in process.
+//! What needs a process of its own (`start`, `create-tls`, `create-durable`) runs the `kubewright` program that lies
+//! beside this one; the rest is in process.
 #![allow(clippy::print_stderr, reason = "notes beside the lines that are measured")]
 
 use std::{
@@ -26,11 +28,16 @@ use kubewright_apiserver::{
 };
 use kubewright_bench::{
     pods,
-    report::{Report, resident_bytes},
+    report::{Measured, Report, resident_bytes},
 };
+use mimalloc::MiMalloc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
+
+/// The allocator of `kubewright up`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const IN_FLIGHT: usize = 64;
 const WATCHERS: usize = 1000;
@@ -42,16 +49,38 @@ async fn main() {
     match arguments.first().map(String::as_str) {
         Some("start") => start(),
         Some("create") => create(count.unwrap_or(40_000)).await,
-        Some("create-tls") => create_tls(count.unwrap_or(20_000), &[]).await,
-        Some("create-durable") => {
-            let directory = tempfile::tempdir().expect("there is room for a directory");
-            let path = directory.path().to_str().expect("names of temporary directories are text").to_owned();
-            create_tls(count.unwrap_or(20_000), &["--data-dir", &path]).await;
-        }
+        Some("create-tls") => create_tls(count.unwrap_or(20_000), false).await,
+        Some("create-durable") => create_tls(count.unwrap_or(20_000), true).await,
         Some("list") => list(count.unwrap_or(30_000)).await,
         Some("fan-out") => fan_out(count.unwrap_or(20)).await,
-        _ => panic!("usage: server start | create | create-tls | create-durable | list | fan-out [N]"),
+        Some("goals") => {
+            start();
+            create(40_000).await;
+            create_tls(20_000, false).await;
+            create_tls(20_000, true).await;
+            list(30_000).await;
+            fan_out(20).await;
+        }
+        _ => {
+            panic!("usage: server start | create | create-tls | create-durable | list | fan-out [N] | goals")
+        }
     }
+}
+
+/// Says whether a goal is met, beside the lines for machines. A number that must be reached is one per second; where the
+/// machine does other things at the same time, what it would be with both cores to itself is told too.
+fn goal(what: &str, met: bool, wanted: &str, got: &str) {
+    eprintln!("{:<8} {what}: {got} (goal: {wanted})", if met { "met" } else { "NOT MET" });
+}
+
+fn rate_goal(what: &str, wanted: f64, measured: Measured, cpu_us_each: f64) {
+    const CORES: f64 = 2.0;
+    let got = format!(
+        "{:.0}/s; {cpu_us_each:.0} µs of CPU each, which is {:.0}/s on two cores of one's own",
+        measured.per_s,
+        CORES * 1e6 / cpu_us_each
+    );
+    goal(what, measured.per_s >= wanted, &format!("at least {wanted}/s"), &got);
 }
 
 /// `kubewright up` in a process of its own.
@@ -86,21 +115,26 @@ impl Up {
         self.proc("statm").split_whitespace().nth(1).and_then(|p| p.parse::<u64>().ok()).unwrap_or(0) * 4096
     }
 
-    /// User and system time so far, in microseconds.
+    /// The time that its threads were on a core so far, in microseconds.
     fn cpu(&self) -> u64 {
-        let stat = self.proc("stat");
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
-        let mut ticks = || fields.next().and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
-        (ticks() + ticks()) * 10_000
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten();
+        let nanos = |path: std::path::PathBuf| {
+            let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        tasks.flatten().filter_map(|task| nanos(task.path())).sum::<u64>() / 1000
     }
 
     async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("it was written before the line");
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .expect("it is a good one");
-        kube::Client::try_from(config).expect("it is a good one")
+        client(Kubeconfig::read_from(&self.kubeconfig).expect("it was written before the line")).await
     }
+}
+
+async fn client(kubeconfig: Kubeconfig) -> kube::Client {
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .expect("it is a good one");
+    kube::Client::try_from(config).expect("it is a good one")
 }
 
 impl Drop for Up {
@@ -113,14 +147,28 @@ impl Drop for Up {
 /// From the start of the process to the line that says that it is ready, and what it holds then.
 fn start() {
     const STARTS: usize = 20;
-    let mut resident = 0;
+    let (mut resident, mut cpu) = (0, 0);
     // The first start reads the program from disk.
     drop(Up::start(&[]));
     let report = Report::start("server: start to ready", "kubewright", None);
     for _ in 0..STARTS {
-        resident += Up::start(&[]).resident();
+        let up = Up::start(&[]);
+        cpu += up.cpu();
+        resident += up.resident();
     }
-    report.with("resident_bytes_each", resident, STARTS).finish(STARTS);
+    let measured = report
+        .with("resident_bytes_each", resident, STARTS)
+        .with("server_cpu_us_each", cpu, STARTS)
+        .finish(STARTS);
+    let (wall, cpu) = (1e3 / measured.per_s, per(cpu, STARTS) / 1e3);
+    let resident = per(resident, STARTS) / 1e6;
+    goal("ready", wall <= 25.0, "at most 25 ms", &format!("{wall:.1} ms, {cpu:.1} ms of CPU"));
+    goal("resident when idle", resident <= 25.0, "at most 25 MB", &format!("{resident:.1} MB"));
+}
+
+#[allow(clippy::cast_precision_loss)] // bytes and microseconds are far below 2^52
+fn per(total: u64, n: usize) -> f64 {
+    total as f64 / n as f64
 }
 
 /// What a controller sends to make pod `i`, and where.
@@ -203,16 +251,21 @@ async fn create(count: usize) {
     let requests: Vec<_> = (0..count).map(small_request).collect();
     let report = Report::start("server: create small pod, in process", "kubewright", None);
     send_all(requests, send.clone()).await;
-    report.finish(count);
+    let small = report.finish(count);
     let requests: Vec<_> = (0..count).map(request).collect();
     let report = Report::start("server: create pod, in process", "kubewright", None);
     send_all(requests, send).await;
-    report.finish(count);
+    let large = report.finish(count);
+    rate_goal("create a pod as kubectl run makes it, in process", 20_000.0, small, small.cpu_us_each);
+    rate_goal("create a pod of 5 KB, in process", 20_000.0, large, large.cpu_us_each);
 }
 
 /// Creates over TLS, against a process of its own. The client shares the machine.
-async fn create_tls(count: usize, arguments: &[&str]) {
-    let durable = if arguments.is_empty() { "" } else { ", on disk" };
+async fn create_tls(count: usize, is_durable: bool) {
+    let directory = tempfile::tempdir().expect("there is room for a directory");
+    let path = directory.path().to_str().expect("names of temporary directories are text");
+    let (durable, arguments) =
+        if is_durable { (", on disk", &["--data-dir", path][..]) } else { ("", &[][..]) };
     let up = Up::start(arguments);
     let client = up.client().await;
     let send = move |request: Request<Full<Bytes>>| {
@@ -235,13 +288,20 @@ async fn create_tls(count: usize, arguments: &[&str]) {
         let before = up.cpu();
         let report = Report::start(&format!("server: create {name}, TLS{durable}"), "kubewright", None);
         send_all(requests, send.clone()).await;
-        report.with("server_cpu_us_each", up.cpu() - before, count).finish(count);
+        let cpu = up.cpu() - before;
+        let measured = report.with("server_cpu_us_each", cpu, count).finish(count);
+        let both = per(cpu, count) + measured.cpu_us_each;
+        rate_goal(
+            &format!("create a {name}, TLS{durable}, client on the same cores"),
+            5000.0,
+            measured,
+            both,
+        );
     }
 }
 
-/// A server that holds so many pods of 9.5 KB.
-fn filled(count: usize) -> ApiServer {
-    let server = ApiServer::builder().in_process().expect("nothing can be missing");
+/// Fills a server with so many pods of 9.5 KB.
+fn fill(server: &ApiServer, count: usize) {
     let ty = server.registry().resolve("", "v1", "pods").expect("pods are served");
     for i in 0..count {
         let pod: Value = serde_json::from_str(&pods::pod(i)).expect("it is JSON");
@@ -253,34 +313,59 @@ fn filled(count: usize) -> ApiServer {
         );
         server.registry().storage.put(&ty.storage, &key, Expect::Absent, ty.draft(pod)).expect("it is new");
     }
-    server
 }
 
 /// Lists everything, in process and over TLS, beside a plain copy of as many bytes through a socket.
 async fn list(count: usize) {
     const ROUNDS: usize = 5;
+    let running =
+        ApiServer::builder().bind(([127, 0, 0, 1], 0).into()).start().await.expect("a port is free");
     let before = resident_bytes();
     let report = Report::start("server: hold a pod of 9.5 KB", "kubewright", None);
-    let server = filled(count);
+    fill(running.server(), count);
     let resident = resident_bytes().saturating_sub(before);
     report.with("resident_bytes_each", resident, count).finish(count);
+    let each = per(resident, count) / 1e3;
+    goal("resident per pod of 9.5 KB", each <= 12.0, "at most 12 KB", &format!("{each:.1} KB"));
 
     let get = || Request::get("/api/v1/pods").body(Full::<Bytes>::default()).expect("the path is one");
     let mut bytes = 0;
     let report = Report::start("server: list, in process (MB)", "kubewright", None);
     for _ in 0..ROUNDS {
-        let response = admin(&server).oneshot(get()).await.unwrap_or_else(|never| match never {});
+        let response = admin(running.server()).oneshot(get()).await.unwrap_or_else(|never| match never {});
         let mut body = response.into_body();
         while let Some(Ok(frame)) = body.frame().await {
             bytes += frame.data_ref().map_or(0, Bytes::len);
         }
     }
-    report.finish(bytes / 1_000_000);
-    copy(bytes / ROUNDS, ROUNDS).await;
+    let in_process = report.finish(bytes / 1_000_000);
+
+    let kubeconfig = Kubeconfig::from_yaml(&running.kubeconfig()).expect("it is a good one");
+    let client = client(kubeconfig).await;
+    let mut read = 0;
+    let report = Report::start("server: list, TLS (MB)", "kubewright", None);
+    for _ in 0..ROUNDS {
+        let request =
+            Request::get("/api/v1/pods").body(kube::client::Body::empty()).expect("the path is one");
+        let mut body = client.send(request).await.expect("the server answers").into_body();
+        while let Some(frame) = body.frame().await {
+            read += frame.expect("it comes whole").data_ref().map_or(0, Bytes::len);
+        }
+    }
+    assert_eq!(read, bytes, "the same list");
+    let over_tls = report.finish(bytes / 1_000_000);
+    let plain = copy(bytes / ROUNDS, ROUNDS).await;
+    let share = 100.0 * in_process.cpu_us_each / over_tls.cpu_us_each;
+    let got = format!(
+        "{:.0} MB/s, {:.0} in process, {:.0} for a copy through a socket without TLS; writing the list is {share:.0} % \
+         of the CPU time over TLS",
+        over_tls.per_s, in_process.per_s, plain.per_s
+    );
+    goal("list 30,000 pods", share <= 33.0, "bounded by the socket: at most a third of the CPU", &got);
 }
 
 /// The same number of bytes through a socket, in pieces of the size that a list has.
-async fn copy(bytes: usize, rounds: usize) {
+async fn copy(bytes: usize, rounds: usize) -> Measured {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let report = Report::start("server: list, in process (MB)", "socket", None);
@@ -301,12 +386,13 @@ async fn copy(bytes: usize, rounds: usize) {
         read += socket.read(&mut buffer).await.expect("the writer writes");
     }
     writer.await.expect("it wrote all");
-    report.finish(read / 1_000_000);
+    report.finish(read / 1_000_000)
 }
 
 /// One change, until a thousand watchers have it.
 async fn fan_out(rounds: usize) {
-    let server = filled(100);
+    let server = ApiServer::builder().in_process().expect("nothing can be missing");
+    fill(&server, 100);
     let service = admin(&server);
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..WATCHERS {
@@ -336,5 +422,8 @@ async fn fan_out(rounds: usize) {
             heard.recv().await.expect("the watchers live");
         }
     }
-    report.finish(rounds);
+    let measured = report.finish(rounds);
+    let wall = 1e3 / measured.per_s;
+    let got = format!("{wall:.1} ms, {:.1} ms of CPU", measured.cpu_us_each / 1e3);
+    goal("one change to 1,000 watchers", wall <= 20.0, "at most 20 ms", &got);
 }

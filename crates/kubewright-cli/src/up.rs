@@ -84,9 +84,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Runs until SIGTERM or Ctrl-C.
 pub(crate) async fn run(args: Args) -> Result<(), UpError> {
-    if args.nodes > 0 && args.controllers == Controllers::None {
-        note("simulated nodes need the controllers: --nodes changes nothing without --controllers all");
-    }
     let mut builder = ApiServer::builder().bind(args.bind).authorization(args.authorization_mode);
     if let Some(path) = &args.token_auth_file {
         let tokens = TokenFile::parse(&read(path)?)
@@ -122,11 +119,6 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
 #[expect(clippy::print_stdout, reason = "the one line that scripts wait for")]
 fn say(line: &str) {
     println!("{line}");
-}
-
-#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
-fn note(line: &str) {
-    eprintln!("note: {line}");
 }
 
 #[cfg(unix)]

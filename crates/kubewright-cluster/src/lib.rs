@@ -33,7 +33,6 @@ macro_rules! __real {
 }
 
 mod cluster;
-mod duration;
 pub mod events;
 pub mod fork;
 pub mod harness;

@@ -26,6 +26,8 @@ impl Layout<'_> {
             format!("--initial-cluster=default={peers}"),
             // Nothing of a test outlives a crash of its machine.
             "--unsafe-no-fsync".into(),
+            // A test may be about a large cluster.
+            format!("--quota-backend-bytes={}", 8_u64 << 30),
         ]
     }
 

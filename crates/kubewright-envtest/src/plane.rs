@@ -55,7 +55,7 @@ impl Builder {
         if self.controllers {
             processes.push(start("kube-controller-manager", &layout.controller_flags())?);
         }
-        Ok(ControlPlane { client, api_port, _processes: processes, folder })
+        Ok(ControlPlane { client, api_port, etcd_port, processes, folder })
     }
 }
 
@@ -63,8 +63,9 @@ impl Builder {
 pub struct ControlPlane {
     client: Client,
     api_port: u16,
+    etcd_port: u16,
     // Before the folder: the processes end, then their files go.
-    _processes: Vec<Process>,
+    processes: Vec<Process>,
     folder: TempDir,
 }
 
@@ -82,6 +83,16 @@ impl ControlPlane {
     /// The configuration that [`ControlPlane::client`] was made from, for clients of another kind.
     pub fn config(&self) -> Config {
         config(self.api_port)
+    }
+
+    /// The programs that run, with the numbers of their processes: for those who measure them.
+    pub fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.processes.iter().filter_map(Process::id)
+    }
+
+    /// Where etcd listens, without TLS.
+    pub fn etcd(&self) -> String {
+        local("http", self.etcd_port)
     }
 
     /// A kubeconfig with all rights, for programs such as kubectl.

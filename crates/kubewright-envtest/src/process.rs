@@ -13,10 +13,11 @@ use crate::Error;
 /// A test program can end in ways that run no destructor: a signal, an abort, a static that is never dropped. Its end of a
 /// pipe is closed in all of them. Jobs in the background read from nowhere, so the pipe gets a number of its own.
 const GUARD: &str = r#"
-folder=$1; shift
+folder=$1; number=$2; shift 2
 exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
+echo "$program" > "$number"
 { cat <&3 >/dev/null; kill -9 "$program"; rm -rf -- "$folder"; } 2>/dev/null &
 wait "$program"
 "#;
@@ -28,6 +29,8 @@ pub(crate) struct Process {
     /// Held open for as long as the program is to run.
     lifeline: Option<ChildStdin>,
     log: PathBuf,
+    /// Where the guard writes the number of the program.
+    number: PathBuf,
 }
 
 impl Process {
@@ -38,11 +41,13 @@ impl Process {
         folder: &Path,
     ) -> Result<Self, Error> {
         let log = folder.join(format!("{program}.log"));
+        let number = folder.join(format!("{program}.pid"));
         let failed = |source| Error::Io { doing: format!("start {}", path.display()), source };
         let file = File::create(&log).map_err(failed)?;
         let mut guard = Command::new("/bin/sh")
             .args(["-c", GUARD, "guard"])
             .arg(folder)
+            .arg(&number)
             .arg(path)
             .args(flags)
             .current_dir(folder)
@@ -52,7 +57,13 @@ impl Process {
             .spawn()
             .map_err(failed)?;
         let lifeline = guard.stdin.take();
-        Ok(Self { program, guard, lifeline, log })
+        Ok(Self { program, guard, lifeline, log, number })
+    }
+
+    /// Its name and, while it runs, its number.
+    pub(crate) fn id(&self) -> Option<(&'static str, u32)> {
+        let number = std::fs::read_to_string(&self.number).ok()?;
+        Some((self.program, number.trim().parse().ok()?))
     }
 
     /// Refuses to go on when the process has ended.

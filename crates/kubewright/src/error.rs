@@ -1,8 +1,8 @@
-//! The error of reconcilers and of `main`: anything that went wrong, and whether trying again may help.
+//! The error of reconcilers and of `main`: anything that went wrong, whether trying again may help, and what to do.
 
 use std::{error::Error as StdError, fmt};
 
-use crate::cache::DecodeError;
+use crate::{cache::DecodeError, client::cached::ClientError};
 
 type Boxed = Box<dyn StdError + Send + Sync + 'static>;
 
@@ -21,19 +21,40 @@ type Boxed = Box<dyn StdError + Send + Sync + 'static>;
 /// assert!(port("http").unwrap_err().is_terminal());
 /// assert!(!Error::message("the backend is down").is_terminal());
 /// ```
+///
+/// # What it looks like
+/// In a log (`Display`) it is one line with all its causes. Returned from `main` (`Debug`, which is what Rust prints then)
+/// it is told to people, a line for each cause and one for what to do:
+///
+/// ```
+/// # use kubewright::{Error, ObjectKey, prelude::*};
+/// fn main() -> kubewright::Result<()> {
+/// #   let failed = || -> kubewright::Result<ObjectKey> {
+/// #       let text = "a/b/c";
+///     let key: ObjectKey = text.parse().help("look into spec.target")?;
+/// #       Ok(key)
+/// #   };
+/// #   assert_eq!(format!("{:?}", failed().unwrap_err()), "\"a/b/c\" is not an object key: write it as name or namespace/name\n  help: look into spec.target");
+///     Ok(())
+/// }
+/// ```
 pub struct Error(Boxed);
 
 /// A result whose error is an [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Marks an error as one that trying again cannot mend. It reads like the error inside.
+/// What we know about an error besides itself. It reads like the error inside.
 #[derive(Debug)]
-struct Terminal(Boxed);
+struct Marked {
+    error: Boxed,
+    terminal: bool,
+    help: Option<String>,
+}
 
 impl Error {
     /// An error that trying again cannot mend: it is reported, and the key is not retried.
     pub fn terminal(error: impl Into<Boxed>) -> Self {
-        Self(Box::new(Terminal(error.into())))
+        Self(Box::new(Marked { error: error.into(), terminal: true, help: None }))
     }
 
     /// An error that is just a message.
@@ -46,23 +67,37 @@ impl Error {
         Self(error.into())
     }
 
+    /// The same error with what to do about it. On a result, [`Help::help`] says it shorter.
+    #[must_use]
+    pub fn help(self, help: impl fmt::Display) -> Self {
+        Self(Box::new(Marked { error: self.0, terminal: false, help: Some(help.to_string()) }))
+    }
+
     /// Whether trying again cannot help.
     pub fn is_terminal(&self) -> bool {
-        // An object that does not fit its type fits it no better the next time.
-        self.chain().any(|error| error.is::<Terminal>() || error.is::<DecodeError>())
+        chain(&*self.0).any(|error| {
+            error.downcast_ref::<Marked>().is_some_and(|marked| marked.terminal)
+                // An object that does not fit its type fits it no better the next time, nor will the cache grow.
+                || error.is::<DecodeError>()
+                || matches!(error.downcast_ref(), Some(ClientError::NotCached { .. }))
+        })
     }
 
     /// The error of this type, here or among the causes.
     pub fn find<E: StdError + 'static>(&self) -> Option<&E> {
-        self.chain().find_map(|error| {
-            let inner = error.downcast_ref::<Terminal>().map_or(error, |terminal| &*terminal.0);
-            inner.downcast_ref()
-        })
+        chain(&*self.0).find_map(|error| error.downcast_ref())
     }
+}
 
-    fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-        let first: &(dyn StdError + 'static) = &*self.0;
-        std::iter::successors(Some(first), |error: &&(dyn StdError + 'static)| (**error).source())
+/// Says what to do about an error that is about to be returned.
+pub trait Help<T> {
+    /// The result, whose error tells this to whoever reads it.
+    fn help(self, help: impl fmt::Display) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> Help<T> for Result<T, E> {
+    fn help(self, help: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| error.into().help(help))
     }
 }
 
@@ -78,37 +113,80 @@ impl From<Error> for Boxed {
     }
 }
 
+/// One line: the error, its causes, what to do.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        OneLine(&*self.0).fmt(f)
     }
 }
 
-/// What `main` prints: the error and its causes, one per line.
+/// What `main` prints: the error, its causes and what to do, a line each.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut last = self.0.to_string();
-        for cause in self.chain().skip(1) {
-            let text = cause.to_string();
-            if !last.contains(&text) {
-                write!(f, "\n  caused by: {text}")?;
-            }
-            last = text;
+        f.write_str(&told(&*self.0).join("\n  caused by: "))?;
+        match advice(&*self.0) {
+            Some(help) => write!(f, "\n  help: {help}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-impl fmt::Display for Terminal {
+/// An error, its causes and what to do about it, as a log has it.
+pub(crate) struct OneLine<'e>(pub(crate) &'e (dyn StdError + 'static));
+
+impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.write_str(&told(self.0).join(": "))?;
+        match advice(self.0) {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
     }
 }
 
-impl StdError for Terminal {
+fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error: &&'e (dyn StdError + 'static)| (**error).source())
+}
+
+/// What an error and its causes say, each thing once: many errors repeat their cause in their own text.
+fn told(error: &(dyn StdError + 'static)) -> Vec<String> {
+    let texts: Vec<String> = chain(error).map(ToString::to_string).collect();
+    let mut told = Vec::new();
+    let mut before = "";
+    for (number, text) in texts.iter().enumerate() {
+        let cause = texts.get(number + 1).map_or("", String::as_str);
+        let own = match text.strip_suffix(cause).and_then(|own| own.strip_suffix(": ")) {
+            Some(own) if !cause.is_empty() => own,
+            _ if text == cause => "",
+            _ => text,
+        };
+        // What was cut off the end of the text before is told now; what it has elsewhere has been.
+        let repeated = before.contains(&**text) && !before.ends_with(&format!(": {text}")) && before != text;
+        if !own.is_empty() && !repeated {
+            told.push(own.to_owned());
+        }
+        before = text;
+    }
+    told
+}
+
+/// What to do about it, as the outermost says that knows.
+fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
+    chain(error).find_map(|error| {
+        let marked = error.downcast_ref::<Marked>().and_then(|marked| marked.help.clone());
+        marked.or_else(|| error.downcast_ref::<ClientError>()?.help())
+    })
+}
+
+impl fmt::Display for Marked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl StdError for Marked {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
+        Some(&*self.error)
     }
 }
 
@@ -124,6 +202,22 @@ mod tests {
         "x".parse::<u8>().unwrap_err()
     }
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        #[source]
+        source: Option<Box<Layer>>,
+    }
+
+    fn layers(texts: &[&'static str]) -> Error {
+        fn layer(texts: &[&'static str]) -> Layer {
+            let (text, rest) = texts.split_first().unwrap();
+            Layer { text, source: (!rest.is_empty()).then(|| Box::new(layer(rest))) }
+        }
+        layer(texts).into()
+    }
+
     #[test]
     fn a_terminal_error_stays_one_inside_of_others_and_reads_the_same() {
         let plain = Error::from(Outside(cause()));
@@ -131,15 +225,38 @@ mod tests {
         let terminal = Error::terminal(Outside(cause()));
         assert!(terminal.is_terminal());
         assert_eq!(terminal.to_string(), plain.to_string());
-        let boxed: Boxed = terminal.into();
-        assert!(Error::boxed(boxed).is_terminal(), "it survives the way through a box");
+        let boxed: Boxed = terminal.help("look again").into();
+        assert!(Error::boxed(boxed).is_terminal(), "it survives help and the way through a box");
     }
 
     #[test]
-    fn causes_can_be_found_and_are_printed() {
-        let error = Error::terminal(Outside(cause()));
+    fn causes_can_be_found_and_are_told_on_lines_of_their_own_or_on_one() {
+        let error = Error::terminal(Outside(cause())).help("write digits");
         assert!(error.find::<Outside>().is_some());
         assert!(error.find::<std::num::ParseIntError>().is_some());
-        assert_eq!(format!("{error:?}"), "the outside\n  caused by: invalid digit found in string");
+        assert_eq!(
+            format!("{error:?}"),
+            "the outside\n  caused by: invalid digit found in string\n  help: write digits"
+        );
+        assert_eq!(error.to_string(), "the outside: invalid digit found in string; write digits");
+    }
+
+    #[test]
+    fn what_an_error_repeats_of_its_cause_is_told_once() {
+        let error =
+            layers(&["cannot start: no cluster: file missing", "no cluster: file missing", "file missing"]);
+        let lines = "cannot start\n  caused by: no cluster\n  caused by: file missing";
+        assert_eq!(format!("{error:?}"), lines);
+        assert_eq!(error.to_string(), "cannot start: no cluster: file missing");
+        let error = layers(&["the disk (full) is of no use", "full", "no space left"]);
+        assert_eq!(format!("{error:?}"), "the disk (full) is of no use\n  caused by: no space left");
+        assert_eq!(layers(&["the same", "the same"]).to_string(), "the same");
+    }
+
+    #[test]
+    fn a_configuration_that_is_missing_is_told_in_words() {
+        use crate::client::{ClientsError, ConfigError};
+        let error = Error::from(ClientsError::Config(ConfigError::AllMissing("/x/config".into())));
+        assert_eq!(format!("{error:?}"), "none of the files in KUBECONFIG exists: /x/config");
     }
 }

@@ -19,7 +19,6 @@ pub mod controller;
 mod error;
 pub mod events;
 mod key;
-mod main_error;
 pub mod manager;
 mod object;
 pub mod prelude;
@@ -27,15 +26,16 @@ pub mod queue;
 mod random;
 pub mod scheme;
 mod series;
+#[cfg(feature = "logs")]
+pub mod telemetry;
 
 pub use backoff::Backoff;
 pub use clock::Clock;
-pub use error::{Error, Result};
+pub use error::{Error, Help, Result};
 pub use k8s_openapi;
 pub use key::{KeyError, ObjectKey};
 pub use kube;
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
-pub use main_error::{MainError, MainResult};
 pub use object::Object;
 pub use random::Random;

@@ -5,7 +5,7 @@ pub use kube::CustomResource;
 pub use kube::{Resource, ResourceExt};
 
 pub use crate::{
-    Error, Object, ObjectKey, Result,
+    Error, Help, Object, ObjectKey, Result,
     client::Refusal,
     controller::{Action, Context, Controller, Predicate, Reconciler, Watch},
     manager::{Cluster, Manager},

@@ -25,7 +25,7 @@ async fn a_first_signal_stops_in_order_and_a_second_one_ends_the_waiting() {
         cx.stop().cancelled().await;
         Result::Ok(())
     });
-    let manager = Manager::builder("test").client(FakeApi::new().client()).runnable(patient);
+    let manager = Manager::builder("test").client(FakeApi::new().client()).serve("0").runnable(patient);
     let task = tokio::spawn(manager.run());
     beginning.await.expect("it began");
     send("-TERM");
@@ -39,7 +39,7 @@ async fn a_first_signal_stops_in_order_and_a_second_one_ends_the_waiting() {
         let _ = told.send(());
         std::future::pending().await
     });
-    let manager = Manager::builder("test").client(FakeApi::new().client()).runnable(stubborn);
+    let manager = Manager::builder("test").client(FakeApi::new().client()).serve("0").runnable(stubborn);
     let task = tokio::spawn(manager.grace(Duration::from_mins(10)).run());
     beginning.await.expect("it began");
     send("-INT");

@@ -42,7 +42,7 @@ pub async fn reconcile(cx: Context<CloudManager>) -> Result<Action> {
         return Ok(Action::done());
     }
 
-    cx.status(|status: &mut CloudManagerStatus| status.phase = "ready".to_owned()).await?;
+    cx.status(|status: &mut CloudManagerStatus| "ready".clone_into(&mut status.phase)).await?;
     cx.event("Updated", "Update cm.status.phase: ready");
     Ok(Action::done())
 }

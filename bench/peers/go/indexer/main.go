@@ -2,14 +2,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"kubewright.dev/bench/peers/measure"
 )
 
 const objects = 100_000
@@ -25,12 +24,9 @@ func pod(i, version int) *corev1.Pod {
 }
 
 func report(bench string, n int, run func()) {
-	start := time.Now()
+	phase := measure.Start()
 	run()
-	wall := time.Since(start).Seconds()
-	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{
-		"bench": bench, "impl": "client-go", "n": n, "wall_s": wall, "per_s": float64(n) / wall,
-	})
+	measure.Print(bench, "client-go", phase.Stop(n))
 }
 
 func main() {

@@ -3,16 +3,16 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"log"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"kubewright.dev/bench/peers/measure"
 )
 
 const (
@@ -20,15 +20,6 @@ const (
 	workers = 8
 	spread  = time.Second
 )
-
-type result struct {
-	Bench string  `json:"bench"`
-	Impl  string  `json:"impl"`
-	N     int     `json:"n"`
-	WallS float64 `json:"wall_s"`
-	PerS  float64 `json:"per_s"`
-	CPUS  float64 `json:"cpu_s"`
-}
 
 func main() {
 	workloads := os.Args[1:]
@@ -49,30 +40,18 @@ func main() {
 		default:
 			log.Fatalf("no workload %q", workload)
 		}
-		measure(workload, run)
+		timed(workload, run)
 	}
 }
 
-func measure(bench string, run func([]string)) {
+func timed(bench string, run func([]string)) {
 	keys := make([]string, items)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("namespace-%d/object-%d", i%100, i)
 	}
-	cpu, start := cpuSeconds(), time.Now()
+	phase := measure.Start()
 	run(keys)
-	wall := time.Since(start).Seconds()
-	line, err := json.Marshal(result{
-		Bench: bench,
-		Impl:  "client-go",
-		N:     items,
-		WallS: wall,
-		PerS:  items / wall,
-		CPUS:  cpuSeconds() - cpu,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(string(line))
+	measure.Print(bench, "client-go", phase.Stop(items))
 }
 
 // distinct adds every key once while the workers take and finish them.
@@ -157,12 +136,4 @@ func delayed(keys []string) {
 // delay spreads the items over one second in an order that looks random and is the same in every run.
 func delay(i int) time.Duration {
 	return time.Duration(uint64(uint32(i)*2_654_435_761) * uint64(spread) >> 32)
-}
-
-func cpuSeconds() float64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		log.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 }

@@ -129,7 +129,7 @@ impl Chain {
             .with(LimitRanger)
             .with(TaintNodes)
             .with(PodSecurity)
-            .with(Priority)
+            .with(Priority::default())
             .with(DefaultTolerationSeconds)
             .with(DefaultStorageClass)
             .with(StorageProtection)

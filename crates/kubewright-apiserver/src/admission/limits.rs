@@ -57,12 +57,17 @@ impl Plugin for LimitRanger {
                     for (key, from, label) in
                         [("requests", "defaultRequest", "request"), ("limits", "default", "limit")]
                     {
+                        let mut set = Vec::new();
                         for (resource, value) in object(limit, from).into_iter().flatten() {
                             let given = object_mut(object_mut(container, "resources"), key);
                             if !given.contains_key(resource) {
                                 default(given, resource, value.clone());
-                                notes.push(format!("{resource} {label} for {what} {name}"));
+                                set.push(resource.as_str());
                             }
+                        }
+                        if !set.is_empty() {
+                            set.sort_unstable();
+                            notes.push(format!("{} {label} for {what} {name}", set.join(", ")));
                         }
                     }
                 }

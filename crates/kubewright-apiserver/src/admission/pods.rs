@@ -2,18 +2,46 @@
 
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation, Plugin};
+use super::{Attributes, Operation, Plugin, cache::Compiled};
 use crate::{
     registry::{
         Registry,
-        json::{default, list, name, object_mut, objects, text},
+        json::{Json, default, list, name, object_mut, objects, text},
     },
     status::Status,
 };
 
 /// `Priority`: a class becomes a number.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Priority;
+#[derive(Debug)]
+pub struct Priority {
+    classes: Compiled<Class>,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self { classes: Compiled::new("scheduling.k8s.io/priorityclasses", Class::of) }
+    }
+}
+
+/// What a class says.
+#[derive(Debug)]
+struct Class {
+    name: String,
+    value: Option<i64>,
+    preemption: String,
+    is_default: bool,
+}
+
+impl Class {
+    fn of(class: &Json) -> Self {
+        Self {
+            name: name(class).to_owned(),
+            value: class.get("value").and_then(Value::as_i64),
+            preemption: text(class, "preemptionPolicy").to_owned(),
+            is_default: class.get("globalDefault").and_then(Value::as_bool) == Some(true),
+        }
+    }
+}
 
 impl Plugin for Priority {
     fn name(&self) -> &'static str {
@@ -25,31 +53,21 @@ impl Plugin for Priority {
             return Ok(());
         }
         let asked = attributes.object.get("spec").and_then(Value::as_object);
-        let class_name = asked.map(|s| text(s, "priorityClassName")).unwrap_or_default().to_owned();
-        let collection = registry.storage.snapshot().collection("scheduling.k8s.io/priorityclasses");
-        let classes = || collection.range(None, None).map(|(_, o)| o.decode());
+        let class_name = asked.map(|s| text(s, "priorityClassName")).unwrap_or_default();
+        let classes = self.classes.all(registry);
         let class = if class_name.is_empty() {
             // Of several defaults the one with the lowest value counts.
-            classes()
-                .filter(|c| c.get("globalDefault").and_then(Value::as_bool) == Some(true))
-                .min_by_key(|c| c.get("value").and_then(Value::as_i64))
+            classes.iter().filter(|class| class.is_default).min_by_key(|class| class.value)
         } else {
-            let found = classes().find(|c| name(c) == class_name);
+            let found = classes.iter().find(|class| class.name == class_name);
             if found.is_none() {
                 return Err(attributes.forbid(&format!("no PriorityClass with name {class_name} was found")));
             }
             found
         };
-        let (priority, policy) = match &class {
-            Some(class) => {
-                let policy = match text(class, "preemptionPolicy") {
-                    "" => "PreemptLowerPriority",
-                    policy => policy,
-                };
-                (class.get("value").and_then(Value::as_i64).unwrap_or(0), policy)
-            }
-            None => (0, "PreemptLowerPriority"),
-        };
+        let preemption = class.map_or("", |class| &*class.preemption);
+        let policy = if preemption.is_empty() { "PreemptLowerPriority" } else { preemption };
+        let priority = class.and_then(|class| class.value).unwrap_or(0);
         let given = asked.and_then(|s| s.get("priority")).and_then(Value::as_i64);
         if given.is_some_and(|g| g != priority) {
             return Err(attributes.forbid(&format!(
@@ -65,9 +83,10 @@ impl Plugin for Priority {
                  controller computed {policy} from the given PriorityClass name"
             )));
         }
+        let takes_default = class_name.is_empty();
         let spec = object_mut(&mut attributes.object, "spec");
-        if let Some(class) = class.as_ref().filter(|_| class_name.is_empty()) {
-            spec.insert("priorityClassName".into(), name(class).into());
+        if let Some(class) = class.filter(|_| takes_default) {
+            spec.insert("priorityClassName".into(), class.name.as_str().into());
         }
         spec.insert("priority".into(), priority.into());
         default(spec, "preemptionPolicy", policy);
@@ -98,11 +117,12 @@ impl Plugin for DefaultTolerationSeconds {
             if tolerated {
                 continue;
             }
-            let mut tolerations = list(spec, "tolerations").to_vec();
-            tolerations.push(json!({
-                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
-            }));
-            spec.insert("tolerations".into(), tolerations.into());
+            let toleration =
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+            match spec.get_mut("tolerations") {
+                Some(Value::Array(tolerations)) => tolerations.push(toleration),
+                _ => drop(spec.insert("tolerations".into(), Value::Array(vec![toleration]))),
+            }
         }
         Ok(())
     }

@@ -120,13 +120,18 @@ impl Managed {
 
     /// Writes the entries into an object's metadata, or removes the field when there is none.
     pub fn write_to(&self, object: &mut Value) {
-        if self.0.is_empty() {
-            clear(object);
-        } else if let Some(object) = object.as_object_mut() {
-            let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-            if let Some(metadata) = metadata.as_object_mut() {
-                metadata.insert("managedFields".to_owned(), Value::Array(self.encode()));
-            }
+        set_entries(object, self.encode());
+    }
+}
+
+/// Writes entries into an object's metadata, or removes the field when there are none.
+pub(super) fn set_entries(object: &mut Value, entries: Vec<Value>) {
+    if entries.is_empty() {
+        clear(object);
+    } else if let Some(object) = object.as_object_mut() {
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("managedFields".to_owned(), Value::Array(entries));
         }
     }
 }
@@ -178,19 +183,24 @@ fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owned), ManagedEr
 }
 
 fn encode_entry(id: &ManagerId, owned: &Owned) -> Value {
+    entry(id, &owned.api_version, owned.time.as_deref(), owned.set.to_fields_v1())
+}
+
+/// One entry as it is written.
+pub(super) fn entry(id: &ManagerId, api_version: &str, time: Option<&str>, fields: Value) -> Value {
     let mut entry = Map::new();
     if !id.manager.is_empty() {
-        entry.insert("manager".to_owned(), id.manager.clone().into());
+        entry.insert("manager".to_owned(), id.manager.as_str().into());
     }
     entry.insert("operation".to_owned(), id.operation.name().into());
-    entry.insert("apiVersion".to_owned(), owned.api_version.clone().into());
-    if let Some(time) = &owned.time {
-        entry.insert("time".to_owned(), time.clone().into());
+    entry.insert("apiVersion".to_owned(), api_version.into());
+    if let Some(time) = time {
+        entry.insert("time".to_owned(), time.into());
     }
     entry.insert("fieldsType".to_owned(), "FieldsV1".into());
-    entry.insert("fieldsV1".to_owned(), owned.set.to_fields_v1());
+    entry.insert("fieldsV1".to_owned(), fields);
     if !id.subresource.is_empty() {
-        entry.insert("subresource".to_owned(), id.subresource.clone().into());
+        entry.insert("subresource".to_owned(), id.subresource.as_str().into());
     }
     Value::Object(entry)
 }

@@ -71,6 +71,34 @@ impl<'a> FieldManager<'a> {
     /// nothing is tracked until the next apply; one that makes no sense is ignored. Should ownership not be
     /// computable, the old managedFields stay.
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str) -> Value {
+        if live.is_none()
+            && managed::entries_of(&new).is_null()
+            && let Some(entries) = self.created(&new, manager)
+        {
+            managed::set_entries(&mut new, entries);
+            return new;
+        }
+        self.compare_and_record(live, new, manager)
+    }
+
+    /// The managers of a new object that comes without any; `None` where that takes a comparison.
+    fn created(&self, new: &Value, manager: &str) -> Option<Vec<Value>> {
+        if self.filter.only.is_some() {
+            return None;
+        }
+        let empty = canonical::empty_object(self.schema);
+        let except = typed::Except { reset: self.filter.reset, stripped: Some(&STRIPPED) };
+        let fields = typed::created(self.schema, &empty, new, except).ok()?;
+        if fields.is_empty() {
+            return Some(Vec::new());
+        }
+        let api_version = self.gvk.api_version();
+        let manager = if manager.is_empty() { "unknown" } else { manager };
+        let id = ManagerId::new(manager, Operation::Update, &api_version, self.subresource);
+        Some(vec![managed::entry(&id, &api_version, Some(self.now), Value::Object(fields))])
+    }
+
+    fn compare_and_record(&self, live: Option<&Value>, mut new: Value, manager: &str) -> Value {
         let old_entries = live.map_or(&Value::Null, managed::entries_of);
         let mut managed = self.managed_for_update(old_entries, managed::entries_of(&new));
         managed::clear(&mut new);
@@ -249,24 +277,25 @@ impl<'a> FieldManager<'a> {
 }
 
 /// Nobody owns what identifies an object or what the server writes itself.
+static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let paths: [&[&str]; 12] = [
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ];
+    FieldSet::of_fields(paths)
+});
+
 fn strip_metadata(managed: &mut Managed, id: &ManagerId) {
-    static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
-        let paths: [&[&str]; 12] = [
-            &["apiVersion"],
-            &["kind"],
-            &["metadata"],
-            &["metadata", "name"],
-            &["metadata", "namespace"],
-            &["metadata", "creationTimestamp"],
-            &["metadata", "selfLink"],
-            &["metadata", "uid"],
-            &["metadata", "clusterName"],
-            &["metadata", "generation"],
-            &["metadata", "managedFields"],
-            &["metadata", "resourceVersion"],
-        ];
-        FieldSet::of_fields(paths)
-    });
     let Some(owned) = managed.0.get_mut(id) else { return };
     owned.set = std::mem::take(&mut owned.set).into_difference(&STRIPPED);
     if owned.set.is_empty() {
@@ -358,5 +387,67 @@ pub fn keep_times_of_unchanged(old: &Value, new: &mut Value) {
         {
             metadata.insert("managedFields".to_owned(), entries);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schemas;
+
+    /// What a creator owns, found by one walk and by comparison; whether one walk was enough.
+    fn both_ways(gvk: &Gvk, mut object: Value) -> bool {
+        let schema = Schemas::builtin().lookup(gvk).unwrap();
+        canonical::canonicalise(&schema, &mut object);
+        object["kind"] = gvk.kind.as_str().into();
+        object["apiVersion"] = gvk.api_version().into();
+        let reset = FieldSet::of_fields([&["status"][..]]);
+        let fields = FieldManager::new(&schema, gvk, "2026-08-01T00:00:00Z").reset(&reset);
+        let compared = fields.compare_and_record(None, object.clone(), "m");
+        assert_eq!(fields.update(None, object.clone(), "m"), compared);
+        fields.created(&object, "m").is_some()
+    }
+
+    #[test]
+    fn a_creator_owns_the_same_whichever_way_it_is_found() {
+        let pod = Gvk::new("", "v1", "Pod");
+        assert!(both_ways(&pod, json!({})));
+        assert!(both_ways(
+            &pod,
+            json!({
+                "metadata": {
+                    "name": "a", "namespace": "b", "labels": {"x": "y"}, "annotations": {}, "finalizers": ["f/1", "f/2"],
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"}],
+                },
+                "spec": {
+                    "nodeSelector": {"a": "b"}, "hostNetwork": true,
+                    "tolerations": [{"key": "k", "operator": "Exists"}],
+                    "containers": [
+                        {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "<E>"}],
+                         "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+                         "volumeMounts": [{"mountPath": "/a", "name": "v"}], "args": ["a"]},
+                        {"name": "d"},
+                    ],
+                    "volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "s"}}]}}],
+                },
+                "status": {"phase": "Running"},
+            })
+        ));
+        let service = Gvk::new("", "v1", "Service");
+        assert!(both_ways(&service, json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": 1}]}})));
+        let map = Gvk::new("", "v1", "ConfigMap");
+        assert!(both_ways(&map, json!({"data": {"k": "v"}, "binaryData": {}})));
+        let hook = Gvk::new("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration");
+        assert!(both_ways(&hook, json!({"webhooks": [{"name": "w", "rules": [{"operations": ["*"]}]}]})));
+        let revision = Gvk::new("apps", "v1", "ControllerRevision");
+        assert!(both_ways(&revision, json!({"revision": 1, "data": {"a": [1, {"b": null}]}})));
+    }
+
+    #[test]
+    fn what_is_unusual_is_found_by_comparison() {
+        let pod = Gvk::new("", "v1", "Pod");
+        let twice = json!([{"name": "c"}, {"name": "c", "image": "i"}]);
+        assert!(!both_ways(&pod, json!({"spec": {"containers": twice}})));
+        assert!(!both_ways(&pod, json!({"spec": {"nodeName": 3}})));
     }
 }

@@ -95,6 +95,12 @@ impl FieldSet {
         }
     }
 
+    /// Whether a field of this level is a member, and what lies below it.
+    pub(super) fn field(&self, name: &str) -> Option<(bool, &Self)> {
+        let is_named = |e: &&Entry| matches!(&e.element, PathElement::Field(field) if **field == *name);
+        self.entries.iter().find(is_named).map(|e| (e.member, &e.below))
+    }
+
     /// The elements of this level, with whether each is a member and what lies below it.
     pub(super) fn level(&self) -> impl Iterator<Item = (&PathElement, bool, &Self)> {
         self.entries.iter().map(|e| (&e.element, e.member, &e.below))

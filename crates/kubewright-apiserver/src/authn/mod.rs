@@ -100,11 +100,25 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Who a bearer token belongs to.
+    /// Who a bearer token belongs to, if it is meant for this server.
     pub fn token(&self, registry: &crate::registry::Registry, token: &str) -> Option<User> {
-        let known = self.tokens.user(token).or_else(|| registry.tokens.user(registry, token));
+        self.token_for(registry, token, &[registry.tokens.name.as_str()]).map(|(user, _)| user)
+    }
+
+    /// Who a bearer token belongs to, if it is meant for one of these audiences, and for which it is. Tokens that name
+    /// no audience are meant for whoever asks.
+    pub fn token_for<'a>(
+        &self,
+        registry: &crate::registry::Registry,
+        token: &str,
+        audiences: &[&'a str],
+    ) -> Option<(User, Vec<&'a str>)> {
+        if let Some((user, meant)) = registry.tokens.user(registry, token, audiences) {
+            return Some((authenticated(user), meant));
+        }
+        let known = self.tokens.user(token);
         let user = known.or_else(|| self.others.iter().find_map(|other| other.token(registry, token)))?;
-        Some(authenticated(user))
+        Some((authenticated(user), audiences.to_vec()))
     }
 
     /// Who asks: by certificate, else in another way, else by token, else nobody in particular.

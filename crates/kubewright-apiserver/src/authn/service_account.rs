@@ -94,9 +94,22 @@ impl Issuer {
         }]})
     }
 
-    /// Who a token belongs to, when it is good now.
-    pub fn user(&self, registry: &Registry, token: &str) -> Option<User> {
+    /// Who a token belongs to, when it is good now and meant for one of the audiences, and for which it is.
+    pub fn user<'a>(
+        &self,
+        registry: &Registry,
+        token: &str,
+        audiences: &[&'a str],
+    ) -> Option<(User, Vec<&'a str>)> {
         let claims = self.claims(token)?;
+        let named: Vec<&str> = match &claims["aud"] {
+            Value::String(one) => vec![one],
+            many => many.as_array()?.iter().filter_map(Value::as_str).collect(),
+        };
+        let meant: Vec<&'a str> = audiences.iter().copied().filter(|a| named.contains(a)).collect();
+        if meant.is_empty() {
+            return None;
+        }
         let now = registry.clock.now().as_second();
         if claims["iss"] != self.name.as_str()
             || claims["exp"].as_i64()? <= now
@@ -135,7 +148,7 @@ impl Issuer {
             let uid = private["pod"]["uid"].as_str().unwrap_or_default();
             user.extra.insert("authentication.kubernetes.io/pod-uid".into(), vec![uid.to_owned()]);
         }
-        Some(user)
+        Some((user, meant))
     }
 }
 

@@ -91,6 +91,14 @@ pub struct TypeMeta {
     api_version: Option<String>,
 }
 
+impl TypeMeta {
+    /// What an object says that it is.
+    pub fn of(object: &Json) -> Self {
+        let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
+        Self { kind: text("kind"), api_version: text("apiVersion") }
+    }
+}
+
 /// Reads what a body says that it is, and nothing else of it.
 pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
     match format {
@@ -104,8 +112,7 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
         }
         Format::Yaml => {
             let object = plain(kind, bytes, format)?;
-            let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
-            Ok(TypeMeta { kind: text("kind"), api_version: text("apiVersion") })
+            Ok(TypeMeta::of(&object))
         }
     }
 }
@@ -168,13 +175,13 @@ pub fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
         Some(other) => return refuse(&format!("{kind}.metadata"), other, "v1.ObjectMeta"),
     };
     for (key, value) in metadata {
-        let field = format!("ObjectMeta.metadata.{key}");
+        let refuse = |wanted: &str| refuse(&format!("ObjectMeta.metadata.{key}"), value, wanted);
         let fits = match (key.as_str(), value) {
             (_, Value::Null) => true,
             ("labels" | "annotations", Value::Object(map)) => {
                 map.values().all(|v| v.is_string() || v.is_null())
             }
-            ("labels" | "annotations", _) => return refuse(&field, value, "map[string]string"),
+            ("labels" | "annotations", _) => return refuse("map[string]string"),
             ("finalizers", Value::Array(list)) => list.iter().all(Value::is_string),
             ("ownerReferences" | "managedFields", Value::Array(list)) => list.iter().all(Value::is_object),
             ("generation" | "deletionGracePeriodSeconds", value) => value.is_i64() || value.is_u64(),
@@ -187,7 +194,7 @@ pub fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
             _ => true,
         };
         if !fits {
-            return refuse(&field, value, "string");
+            return refuse("string");
         }
     }
     Ok(())

@@ -23,6 +23,7 @@ use crate::{
         builtin::GROUPS,
         call::{Answer, Call, WriteOptions},
         descriptor::{Descriptor, Json},
+        json::text,
         semantics::{FieldValidation, PatchKind},
         validation::Errors,
         verbs::{delete::DeleteOptions, options::ListOptions},
@@ -102,6 +103,10 @@ impl Incoming<'_> {
     fn path(&self, registry: &Registry) -> Result<Response<ApiBody>, Status> {
         let parts: Vec<&str> = self.path.split('/').filter(|p| !p.is_empty()).collect();
         let types = registry.types();
+        let reads = matches!(*self.method, Method::GET | Method::HEAD);
+        if !reads && matches!(parts.as_slice(), ["api", _] | ["apis", _, _]) {
+            return Err(Status::method_not_allowed());
+        }
         let found = match parts.as_slice() {
             ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
                 return Ok(respond::text(200, "ok"));
@@ -114,30 +119,46 @@ impl Incoming<'_> {
                     return Err(negotiate::not_acceptable());
                 }
                 if let Some(version) = wanted {
-                    let value = discovery::aggregated(&types, core, version);
+                    let name = format!("{}?aggregated={version}", parts[0]);
+                    let document =
+                        types.document(&name, || Some(bytes(&discovery::aggregated(&types, core, version))));
                     let media = format!(
                         "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
                     );
-                    return Ok(respond::raw(200, &media, serde_json::to_vec(&value).unwrap_or_default()));
+                    return Ok(respond::raw(200, &media, document.unwrap_or_default()));
                 }
-                Some(if core { discovery::api_versions(self.host) } else { discovery::api_groups(&types) })
+                if core {
+                    Some(discovery::api_versions(self.host))
+                } else {
+                    return Ok(known(&types, "apis", || Some(discovery::api_groups(&types))));
+                }
             }
             ["api", version] => {
-                let found = discovery::api_resources(&types, "", version);
-                Some(found.ok_or_else(Status::no_such_resource)?)
+                let name = format!("api/{version}");
+                let found = types
+                    .document(&name, || discovery::api_resources(&types, "", version).as_ref().map(bytes));
+                return found
+                    .map(|found| respond::raw(200, JSON, found))
+                    .ok_or_else(Status::no_such_resource);
             }
             ["apis", group] => discovery::api_group(&types, group),
             ["apis", group, version] => {
-                let found = discovery::api_resources(&types, group, version);
-                if found.is_none() && is_builtin_group(group) {
-                    return Err(Status::no_such_resource());
-                }
-                found
+                let name = format!("apis/{group}/{version}");
+                let found = types
+                    .document(&name, || discovery::api_resources(&types, group, version).as_ref().map(bytes));
+                return match found {
+                    Some(found) => Ok(respond::raw(200, JSON, found)),
+                    None if is_builtin_group(group) => Err(Status::no_such_resource()),
+                    None => Ok(no_such_page()),
+                };
             }
             ["openapi", "v2"] => {
-                return Ok(self.document(&openapi::v2_hash(&types), || Some(openapi::v2(&types))));
+                let hash = kept_hash(&types, "v2", || Some(openapi::v2_hash(&types))).unwrap_or_default();
+                return Ok(self.document(&types, "v2", &hash, || Some(openapi::v2(&types))));
             }
-            ["openapi", "v3"] => Some(openapi::v3_index(&types)),
+            ["openapi", "v3"] => {
+                return Ok(known(&types, "openapi/v3", || Some(openapi::v3_index(&types))));
+            }
             ["openapi", "v3", "api", version] => return Ok(self.openapi(&types, "", version)),
             ["openapi", "v3", "apis", group, version] => return Ok(self.openapi(&types, group, version)),
             ["openid", "v1", "jwks"] => Some(registry.tokens.jwks()),
@@ -153,7 +174,8 @@ impl Incoming<'_> {
     }
 
     fn openapi(&self, types: &Types, group: &str, version: &str) -> Response<ApiBody> {
-        let Some(hash) = openapi::v3_hash(types, group, version) else {
+        let name = format!("v3/{group}/{version}");
+        let Some(hash) = kept_hash(types, &name, || openapi::v3_hash(types, group, version)) else {
             return respond::text(404, "404 page not found\n");
         };
         // Under its hash a document never changes; under any other it is somewhere else.
@@ -161,7 +183,7 @@ impl Incoming<'_> {
         if !asked.is_empty() && asked != hash {
             return respond::moved(&format!("{}?hash={hash}", self.path));
         }
-        let mut response = self.document(&hash, || openapi::v3(types, group, version));
+        let mut response = self.document(types, &name, &hash, || openapi::v3(types, group, version));
         if !asked.is_empty() {
             respond::keep_forever(&mut response);
         }
@@ -169,7 +191,13 @@ impl Incoming<'_> {
     }
 
     /// A document that clients keep: 304 when they have it.
-    fn document(&self, hash: &str, make: impl FnOnce() -> Option<Value>) -> Response<ApiBody> {
+    fn document(
+        &self,
+        types: &Types,
+        name: &str,
+        hash: &str,
+        make: impl FnOnce() -> Option<Value>,
+    ) -> Response<ApiBody> {
         let tag = format!("\"{hash}\"");
         let known = self.headers.get("if-none-match").and_then(|v| v.to_str().ok()).unwrap_or_default();
         if known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag) {
@@ -180,8 +208,8 @@ impl Incoming<'_> {
         if !media.is_empty() && !media.iter().any(|clause| readable(clause.media)) {
             return respond::status(&negotiate::not_acceptable(), negotiate::Encoding::Json);
         }
-        match make() {
-            Some(document) => respond::tagged(respond::json(200, &document), &tag),
+        match types.document(name, || make().as_ref().map(bytes)) {
+            Some(document) => respond::tagged(respond::raw(200, JSON, document), &tag),
             None => respond::text(404, "404 page not found\n"),
         }
     }
@@ -191,11 +219,7 @@ impl Incoming<'_> {
             let ours = clause.media == "application/json"
                 && clause.param("g") == "apidiscovery.k8s.io"
                 && clause.param("as") == "APIGroupDiscoveryList";
-            match clause.param("v") {
-                "v2" if ours => Some("v2"),
-                "v2beta1" if ours => Some("v2beta1"),
-                _ => None,
-            }
+            (ours && clause.param("v") == "v2").then_some("v2")
         })
     }
 
@@ -284,9 +308,11 @@ impl Incoming<'_> {
             "list" | "watch" => {
                 let mut options = ListOptions::parse(self.query.iter())?;
                 options.watch = route.verb == "watch";
-                // The name came out of the selector, which still holds it.
+                // A name that came out of the selector is still held by that; one of an old watch path is not.
+                let selected = options.fields.required("metadata.name").is_some();
+                let name = if selected { "" } else { call.name };
                 let call =
-                    &Call { name: "", options: WriteOptions::default(), warnings: Mutex::default(), ..*call };
+                    &Call { name, options: WriteOptions::default(), warnings: Mutex::default(), ..*call };
                 if options.watch { registry.watch(call, &options) } else { registry.list(call, &options) }
             }
             "get" => {
@@ -330,8 +356,10 @@ impl Incoming<'_> {
     fn object(&self, registry: &Registry, call: &Call<'_>) -> Result<Json, Status> {
         let (kind, version) = body_kind(call.ty, call.subresource);
         let (body, format) = self.text(&kind, &version, is_builtin(call.ty))?;
-        let said = decode::type_meta(&kind, &body, format)?;
-        decode::check_kind(call.ty, &kind, &version, &said)?;
+        let check_first = || {
+            let said = decode::type_meta(&kind, &body, format)?;
+            decode::check_kind(call.ty, &kind, &version, &said)
+        };
         let own = call.ty.has_verb("get")
             && matches!(
                 call.subresource,
@@ -342,12 +370,28 @@ impl Incoming<'_> {
             _ => own.then(|| Cow::Borrowed(&**call.ty)),
         };
         let mut object = if let Some(ty) = typed {
-            let decoded = registry.semantics.decode(&ty, &body, format, call.options.field_validation)?;
+            let decode = || registry.semantics.decode(&ty, &body, format, call.options.field_validation);
+            // A body of a built-in type is read once and then asked what it is. One that cannot be read may be of
+            // another type, and whoever sent it should be told that first.
+            let decoded = if ty.custom.is_none() && ty.kind == kind {
+                match decode() {
+                    Ok(decoded) => {
+                        let said = decode::TypeMeta::of(&decoded.object);
+                        decode::check_kind(call.ty, &kind, &version, &said)?;
+                        decoded
+                    }
+                    Err(refusal) => return check_first().and(Err(refusal)),
+                }
+            } else {
+                check_first()?;
+                decode()?
+            };
             for warning in decoded.warnings {
                 call.warn(warning);
             }
             decoded.object
         } else {
+            check_first()?;
             decode::plain(&kind, &body, format)?
         };
         decode::check_metadata(&kind, &object)?;
@@ -392,6 +436,12 @@ impl Incoming<'_> {
         }
         let (body, format) = self.text("DeleteOptions", "v1", true)?;
         let body = decode::plain("DeleteOptions", &body, format)?;
+        let (kind, version) = (text(&body, "kind"), text(&body, "apiVersion"));
+        if !matches!(kind, "" | "DeleteOptions") {
+            return Err(Status::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?}"
+            )));
+        }
         DeleteOptions::parse(Some(&body), self.query.iter())
     }
 
@@ -472,6 +522,26 @@ fn body_kind(ty: &Descriptor, subresource: &str) -> (String, String) {
         Some(sub) => (sub.kind.to_string(), ty.api_version()),
         None => (ty.kind.to_string(), ty.api_version()),
     }
+}
+
+const JSON: &str = "application/json";
+
+fn bytes(value: &Value) -> Bytes {
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+/// A document about the types.
+fn known(types: &Types, name: &str, make: impl FnOnce() -> Option<Value>) -> Response<ApiBody> {
+    match types.document(name, || make().as_ref().map(bytes)) {
+        Some(document) => respond::raw(200, JSON, document),
+        None => no_such_page(),
+    }
+}
+
+/// The hash of a document, which is as good as the document for as long.
+fn kept_hash(types: &Types, name: &str, make: impl FnOnce() -> Option<String>) -> Option<String> {
+    let hash = types.document(&format!("hash of {name}"), || make().map(Bytes::from))?;
+    Some(String::from_utf8_lossy(&hash).into_owned())
 }
 
 fn version() -> Value {

@@ -37,7 +37,7 @@ pub(super) fn text(code: u16, text: &str) -> Response<ApiBody> {
 }
 
 /// Bytes of a media type.
-pub(super) fn raw(code: u16, media: &str, bytes: Vec<u8>) -> Response<ApiBody> {
+pub(super) fn raw(code: u16, media: &str, bytes: impl Into<bytes::Bytes>) -> Response<ApiBody> {
     with_body(code, media, ApiBody::whole(bytes))
 }
 

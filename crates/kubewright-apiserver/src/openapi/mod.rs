@@ -12,8 +12,9 @@
 //! | `v3` | one document per group version, and their index |
 //! | `v2` | one document for everything, for clients that are too old for v3 |
 //!
-//! Documents are made when they are asked for and not kept: clients keep them, under the hash that the index gives, which
-//! is computed from what goes into a document and not from the document.
+//! Documents are made when they are first asked for and kept until the types change ([`Types`] keeps them). Clients keep
+//! them too, under the hash that the index gives, which is computed from what goes into a document and not from the
+//! document.
 
 mod paths;
 mod schema;

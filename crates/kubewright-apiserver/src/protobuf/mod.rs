@@ -193,5 +193,5 @@ fn whole(metadata: Child, items: Option<Child>) -> Node {
     if let Some(items) = items {
         fields.insert(1, field("items", Some(2), Presence::AlwaysNull, items));
     }
-    Kind::Object(Object { fields, rest: Rest::Closed, atomic: false }).into()
+    Kind::Object(Object { fields: fields.into(), rest: Rest::Closed, atomic: false }).into()
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    descriptor::{DefaultPropagation, Descriptor, Generation, Json, Scope, Subresource, Text},
+    descriptor::{DefaultPropagation, Descriptor, Found, Generation, Json, Scope, Subresource, Text},
     json::as_value,
     strategy,
     validation::Errors,
@@ -119,6 +119,7 @@ impl Definition {
             conversion: None,
             strategy: strategy::plain(),
             custom: Some(Custom { definition: Arc::clone(self), at, terminating }),
+            builtin_schema: Found::default(),
         }
     }
 }

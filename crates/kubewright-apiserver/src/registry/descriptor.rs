@@ -3,13 +3,16 @@
 //! Built-in types are rows of a table ([`super::builtin`]), custom resources become descriptors at run time. All verbs
 //! are the same code for all of them; what differs is here, or in the few functions of a [`Strategy`].
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::{Map, Value};
 
 use super::{custom::Custom, strategy::Strategy};
 use crate::{
-    schema::{Gvk, Schemas, TypeRef},
+    schema::{Schemas, TypeRef},
     status::About,
     storage::{Draft, Object},
 };
@@ -158,6 +161,18 @@ pub struct Descriptor {
     pub strategy: &'static Strategy,
     /// The definition behind a custom resource.
     pub custom: Option<Custom>,
+    /// The built-in schema, once it was looked up.
+    pub builtin_schema: Found,
+}
+
+/// A schema that is looked up once. A copy of a type may be given another kind, so it looks for itself.
+#[derive(Debug, Default)]
+pub struct Found(OnceLock<Option<TypeRef>>);
+
+impl Clone for Found {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Descriptor {
@@ -187,10 +202,11 @@ impl Descriptor {
 
     /// The shape of the type: that of its definition, or the built-in one.
     pub fn schema(&self) -> Option<TypeRef> {
-        match &self.custom {
-            Some(custom) => Some(custom.resource().schema().clone()),
-            None => Schemas::builtin().lookup(&Gvk::new(&*self.group, &*self.version, &*self.kind)),
+        if let Some(custom) = &self.custom {
+            return Some(custom.resource().schema().clone());
         }
+        let find = || Schemas::builtin().find(&self.group, &self.version, &self.kind);
+        self.builtin_schema.0.get_or_init(find).clone()
     }
 
     /// The schema of a custom resource as its definition has it, to be published.

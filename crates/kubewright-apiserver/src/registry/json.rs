@@ -28,11 +28,11 @@ pub fn object<'a>(parent: &'a Json, key: &str) -> Option<&'a Json> {
 /// A nested object, made when it is not there.
 #[expect(clippy::missing_panics_doc, reason = "the value is made an object just before")]
 pub fn object_mut<'a>(parent: &'a mut Json, key: &str) -> &'a mut Json {
-    let slot = parent.entry(key).or_insert_with(|| Value::Object(Map::new()));
-    if !slot.is_object() {
-        *slot = Value::Object(Map::new());
+    // The key is only copied where it is new.
+    if !parent.get(key).is_some_and(Value::is_object) {
+        parent.insert(key.into(), Value::Object(Map::new()));
     }
-    slot.as_object_mut().expect("made an object above")
+    parent.get_mut(key).and_then(Value::as_object_mut).expect("made an object above")
 }
 
 /// Lends an object to a function over values.

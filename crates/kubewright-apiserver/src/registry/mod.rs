@@ -25,6 +25,7 @@ pub mod verbs;
 use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use self::{descriptor::Descriptor, semantics::Semantics};
@@ -37,6 +38,19 @@ pub struct Types {
     by_path: BTreeMap<(String, String, String), Arc<Descriptor>>,
     /// In the order of discovery.
     ordered: Vec<Arc<Descriptor>>,
+    /// What was told about them so far.
+    documents: Documents,
+}
+
+/// Documents about types, made when they are first asked for and kept as long as the types are the same.
+#[derive(Debug, Default)]
+struct Documents(Mutex<BTreeMap<String, Bytes>>);
+
+impl Clone for Documents {
+    /// A copy of the types is made to change them.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl Types {
@@ -49,6 +63,17 @@ impl Types {
     /// Every type, in the order in which they were added.
     pub fn all(&self) -> &[Arc<Descriptor>] {
         &self.ordered
+    }
+
+    /// A document about the types: `make` is called when nobody has asked for it before. What is not there is not kept.
+    pub(crate) fn document(&self, name: &str, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+        if let Some(known) = self.documents.0.lock().get(name) {
+            return Some(known.clone());
+        }
+        // Not under the lock: a large document takes a while, and two of the same do no harm.
+        let made = make()?;
+        self.documents.0.lock().insert(name.to_owned(), made.clone());
+        Some(made)
     }
 
     /// Whether a group has any type.

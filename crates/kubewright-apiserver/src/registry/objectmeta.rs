@@ -59,10 +59,16 @@ fn validate_common(metadata: &Json, ty: &Descriptor, errors: &mut Errors) {
     validate_labels(object(metadata, "labels"), "metadata.labels", errors);
     validate_annotations(object(metadata, "annotations"), "metadata.annotations", errors);
     validate_owners(metadata, errors);
-    for (n, finalizer) in
-        super::json::list(metadata, "finalizers").iter().filter_map(Value::as_str).enumerate()
-    {
-        validate_finalizer(finalizer, &format!("metadata.finalizers[{n}]"), ty, errors);
+    let finalizers = super::json::list(metadata, "finalizers");
+    for (n, finalizer) in finalizers.iter().filter_map(Value::as_str).enumerate() {
+        validate_finalizer(finalizer, n, ty, errors);
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|policy| finalizers.iter().any(|f| f == policy)) {
+        errors.invalid(
+            "metadata.finalizers",
+            Value::from(finalizers),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        );
     }
 }
 
@@ -94,9 +100,10 @@ pub fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mu
     }
 }
 
-fn validate_finalizer(finalizer: &str, field: &str, ty: &Descriptor, errors: &mut Errors) {
+fn validate_finalizer(finalizer: &str, n: usize, ty: &Descriptor, errors: &mut Errors) {
+    // Upstream names the list here, and the entry below.
     for why in names::qualified(finalizer) {
-        errors.invalid(field, finalizer, &why);
+        errors.invalid("metadata.finalizers", finalizer, &why);
     }
     // Custom resources and what extends the server are only warned.
     let lenient =
@@ -106,7 +113,7 @@ fn validate_finalizer(finalizer: &str, field: &str, ty: &Descriptor, errors: &mu
         && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
     {
         errors.invalid(
-            field,
+            format!("metadata.finalizers[{n}]"),
             finalizer,
             "name is neither a standard finalizer name nor is it fully qualified",
         );
@@ -118,12 +125,9 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
     for (n, owner) in super::json::objects(metadata, "ownerReferences").enumerate() {
         let field = format!("metadata.ownerReferences[{n}]");
         let version = text(owner, "apiVersion");
-        if version.is_empty() {
-            errors.invalid(format!("{field}.apiVersion"), version, "version must not be empty");
-        }
-        for key in ["kind", "name", "uid"] {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if text(owner, key).is_empty() {
-                errors.required(format!("{field}.{key}"), "");
+                errors.required(format!("{field}.{key}"), "must not be empty");
             }
         }
         if version == "v1" && text(owner, "kind") == "Event" {
@@ -146,6 +150,29 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
             }
         }
     }
+}
+
+/// Takes out owners that are named twice in the same way; what to warn of.
+pub fn dedupe_owners(object: &mut Json) -> Option<String> {
+    let owners = meta_mut(object).get_mut("ownerReferences")?.as_array_mut()?;
+    let (mut kept, mut doubled) = (Vec::with_capacity(owners.len()), Vec::new());
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+            doubled.push(uid.to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    doubled.dedup();
+    (!doubled.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            doubled.join(", ")
+        )
+    })
 }
 
 fn owner_list(metadata: &Json) -> Value {

@@ -14,6 +14,10 @@ use super::{
     quantity, time,
 };
 
+/// Lists that say something by being empty, and not only by what they hold. An empty list of managers asks to forget
+/// them, and who tracks fields takes it out; an empty list of scaling policies is none of the default ones, and refused.
+const MEANINGFUL_EMPTY: [&str; 2] = ["managedFields", "policies"];
+
 /// Brings an object of a built-in type into the form that Go writes.
 ///
 /// ```
@@ -47,6 +51,8 @@ pub fn canonicalise(node: &Node, value: &mut Value) {
 /// Amounts and times have one spelling.
 fn canonicalise_scalar(scalar: Scalar, value: &mut Value) {
     let spelling = match (scalar, &*value) {
+        (Scalar::Quantity, Value::String(text)) if quantity::is_plainly_canonical(text) => None,
+        (Scalar::Time, Value::String(text)) if time::is_in_seconds(text) => None,
         (Scalar::Quantity, Value::String(text)) => quantity::canonical(text),
         (Scalar::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string()),
         (Scalar::Time, Value::String(text)) => time::parse(text).map(time::in_seconds),
@@ -66,13 +72,22 @@ pub fn forget_empty(node: &Node, value: &mut Value) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
-                let field = object.field(key).filter(|field| field.presence == Presence::AlwaysNull);
-                if field.is_some_and(|field| is_collection(field.node.node())) && is_empty(value) {
-                    *value = Value::Null;
+                // Only what holds something can hold something empty.
+                if !(value.is_object() || value.is_array()) {
+                    continue;
                 }
-                if let Some(node) = object.value_of(key) {
-                    forget_empty(node, value);
-                }
+                let node = match (object.field(key), &object.rest) {
+                    (Some(field), _) => {
+                        let node = field.node.node();
+                        if field.presence == Presence::AlwaysNull && is_empty(value) && is_collection(node) {
+                            *value = Value::Null;
+                        }
+                        node
+                    }
+                    (None, Rest::Values(values)) => values.node(),
+                    (None, _) => continue,
+                };
+                forget_empty(node, value);
             }
         }
         (Kind::List(list), Value::Array(items)) => {
@@ -93,6 +108,7 @@ pub fn empty_object(node: &Node) -> Value {
 
 fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
     // One walk over what is there, not over everything that could be: a Pod has some 40 of several hundred fields.
+    let mut missing = object.fields.written_always();
     map.retain(|key, value| {
         let Some(field) = object.field(key) else {
             if let Rest::Values(values) = &object.rest {
@@ -105,20 +121,24 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
             return !matches!(object.rest, Rest::Closed);
         };
         let node = field.node.node();
+        let is_always = matches!(field.presence, Presence::Always | Presence::AlwaysNull);
+        missing -= usize::from(is_always);
         if value.is_null() {
             if field.presence == Presence::Always {
                 *value = zero(node);
             }
-            return matches!(field.presence, Presence::Always | Presence::AlwaysNull);
+            return is_always;
         }
         canonicalise(node, value);
         match field.presence {
-            // An empty list of managers asks to forget them; who tracks fields takes it out.
-            Presence::OmitEmpty => !is_empty(value) || key == "managedFields",
+            Presence::OmitEmpty => !is_empty(value) || MEANINGFUL_EMPTY.contains(&key.as_str()),
             Presence::OmitZero => !is_empty(value) && *value != zero(node),
             _ => true,
         }
     });
+    if missing == 0 {
+        return;
+    }
     for field in &object.fields {
         let missing = match field.presence {
             Presence::Always | Presence::AlwaysNull => !map.contains_key(&*field.name),

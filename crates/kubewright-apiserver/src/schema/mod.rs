@@ -21,6 +21,7 @@ mod builtin;
 pub mod canonical;
 pub mod default;
 pub mod field;
+mod fields;
 pub(crate) mod go;
 pub mod lists;
 pub(crate) mod node;
@@ -32,6 +33,7 @@ pub(crate) mod time;
 pub mod validate;
 
 pub use builtin::{Definition, Gvk, Schemas};
+pub use fields::Fields;
 pub use node::{
     Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef, Wire,
     WireForm,

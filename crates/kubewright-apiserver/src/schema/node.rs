@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use serde_json::Value;
 
-use super::Schemas;
+use super::{Schemas, fields::Fields};
 
 /// One place in a schema.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Named fields, sorted by name.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// What other keys may hold, as apply sees it.
     pub rest: Rest,
     /// Replaced as a whole by apply (`x-kubernetes-map-type: atomic`).
@@ -232,7 +232,7 @@ pub(crate) static RAW: Node = Node {
 impl Object {
     /// The named field, if the object has it.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| (*f.name).cmp(name)).ok().map(|i| &self.fields[i])
+        self.fields.get(name)
     }
 
     /// The type of the value under `key`, named or not; `None` where the key is not allowed.

@@ -32,6 +32,22 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     })
 }
 
+/// Whether an amount is written in its canonical way, as far as that can be told at a glance: a whole number that no
+/// larger suffix makes shorter. Most amounts are.
+pub(crate) fn is_plainly_canonical(text: &str) -> bool {
+    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(end);
+    if digits.is_empty() || digits.len() > 12 || digits.starts_with('0') {
+        return false;
+    }
+    let number = digits.bytes().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    match suffix {
+        "" | "m" | "k" | "M" | "G" => number % 1000 != 0,
+        "Ki" | "Mi" | "Gi" => number % 1024 != 0,
+        _ => false,
+    }
+}
+
 /// An amount in thousandths, rounded away from zero; `None` where it is none.
 pub(crate) fn thousandths(text: &str) -> Option<i128> {
     Some(round_away(parse(text)?.nanos, NANO / 1000))
@@ -134,6 +150,22 @@ mod tests {
         for (text, spelling) in cases {
             assert_eq!(canonical(text).as_deref(), Some(spelling), "{text}");
             assert_eq!(canonical(spelling).as_deref(), Some(spelling), "{spelling}");
+        }
+    }
+
+    #[test]
+    fn what_is_canonical_at_a_glance_is_canonical() {
+        for number in (0..3000_u64).chain([4096, 10_240, 1_000_000, 999_999_999_999]) {
+            for suffix in ["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3"] {
+                let text = format!("{number}{suffix}");
+                if is_plainly_canonical(&text) {
+                    assert_eq!(canonical(&text).as_deref(), Some(&*text));
+                }
+            }
+        }
+        assert!(is_plainly_canonical("500m") && is_plainly_canonical("512Mi") && is_plainly_canonical("1"));
+        for other in ["", "0", "01", "1.5", "-1", "+1", "1e3", "9999999999999", "1x", "Mi"] {
+            assert!(!is_plainly_canonical(other), "{other}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::{
-    Schemas,
+    Fields, Schemas,
     node::{
         Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW, Rest, Scalar,
         TypeRef, Wire,
@@ -67,7 +67,7 @@ impl TypeRef {
     pub fn from_structural(schema: &Value) -> Result<Self, SchemaError> {
         let mut root = convert(schema, false, &mut String::from("openAPIV3Schema"))?;
         if matches!(root.kind, Kind::Any) {
-            root.kind = Kind::Object(Object { fields: Vec::new(), rest: Rest::Free, atomic: false });
+            root.kind = Kind::Object(Object { fields: Fields::default(), rest: Rest::Free, atomic: false });
         }
         make_resource(&mut root);
         Ok(root.into())
@@ -89,10 +89,7 @@ fn make_resource(node: &mut Node) {
             patch: PatchStrategy::default(),
             wire: Wire::default(),
         };
-        match object.fields.binary_search_by(|f| (*f.name).cmp(name)) {
-            Ok(at) => object.fields[at] = field,
-            Err(at) => object.fields.insert(at, field),
-        }
+        object.fields.put(field);
     }
 }
 
@@ -158,7 +155,6 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
             wire: Wire::default(),
         });
     }
-    fields.sort_by(|a, b| a.name.cmp(&b.name));
     let rest = match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => Rest::Closed,
         Some(Value::Bool(true)) => Rest::Values(Node::from(Kind::Any).into()),
@@ -169,7 +165,7 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
         _ => Rest::Closed,
     };
     let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
-    Ok(Object { fields, rest, atomic })
+    Ok(Object { fields: fields.into(), rest, atomic })
 }
 
 fn list(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<List, SchemaError> {

@@ -45,6 +45,17 @@ pub(crate) fn in_seconds((seconds, _): Instant) -> String {
     format!("{}Z", clock(seconds))
 }
 
+/// Whether a text has the very form of whole seconds in UTC. Whether there is such a moment is for [`parse`] to say; if
+/// there is, this is how it is written.
+pub(crate) fn is_in_seconds(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() == 20
+        && bytes.iter().zip(b"dddd-dd-ddTdd:dd:ddZ").all(|(byte, form)| match form {
+            b'd' => byte.is_ascii_digit(),
+            mark => byte == mark,
+        })
+}
+
 /// Six digits of a second in UTC: how `metav1.MicroTime` is written.
 pub(crate) fn in_micros((seconds, nanos): Instant) -> String {
     format!("{}.{:06}Z", clock(seconds), nanos / 1000)
@@ -103,6 +114,8 @@ mod tests {
         assert_eq!(in_micros(parse("1999-12-31T23:59:59.1234567Z").unwrap()), "1999-12-31T23:59:59.123456Z");
         for seconds in (-5_000_000_000..5_000_000_000).step_by(86_399 * 977) {
             assert_eq!(parse(&in_seconds((seconds, 0))), Some((seconds, 0)));
+            assert!(is_in_seconds(&in_seconds((seconds, 0))));
+            assert!(!is_in_seconds(&in_micros((seconds, 0))));
         }
     }
 

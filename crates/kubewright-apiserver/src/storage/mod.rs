@@ -273,7 +273,10 @@ impl Storage {
     /// Makes a write happen. The write lock is held.
     fn decide(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
         let mut next = Snapshot { revision: event.revision, resources: old.resources.clone() };
-        next.resources.insert(resource.into(), collection);
+        match next.resources.get_mut(resource) {
+            Some(known) => *known = collection,
+            None => drop(next.resources.insert(resource.into(), collection)),
+        }
         match &self.durable {
             None => self.shared.publish(resource, event, next),
             Some(durable) => durable.hand_over(resource, event, next),

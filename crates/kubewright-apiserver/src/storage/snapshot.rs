@@ -35,6 +35,8 @@ impl Collection {
         namespace: Option<&str>,
         after: Option<&ObjectKey>,
     ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Object>)> + use<'a> {
+        // Of nothing there is nothing to find, and no key to look for it.
+        let namespace = namespace.filter(|_| !self.is_empty());
         // '0' is the character after '/': no key of the namespace lies behind it, no other between the two.
         let first = namespace.map(|ns| ObjectKey::cluster(&format!("{ns}/")));
         let last = namespace.map(|ns| ObjectKey::cluster(&format!("{ns}0")));

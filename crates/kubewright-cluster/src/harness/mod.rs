@@ -57,7 +57,7 @@ use crate::Cluster;
 const FIELD_MANAGER: &str = "kubewright-test";
 /// How long a condition may take to come true: in virtual time, and where time costs time.
 const PATIENCE: Duration = Duration::from_hours(1);
-const REAL_PATIENCE: Duration = Duration::from_secs(60);
+const REAL_PATIENCE: Duration = Duration::from_mins(1);
 /// How often it is looked at.
 const POLL: Duration = Duration::from_millis(100);
 

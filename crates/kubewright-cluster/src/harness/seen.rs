@@ -10,6 +10,9 @@ use super::table::{Table, short};
 const VALUE: usize = 120;
 const MESSAGE: usize = 200;
 
+/// The namespaces that every cluster has.
+const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
 /// An object that changed during a test.
 pub(super) struct Seen {
     pub(super) kind: String,
@@ -29,17 +32,13 @@ impl Seen {
                 "Lease" | "Event" | "ControllerRevision" | "APIService" | "CSINode" | "IPAddress" => true,
                 "ConfigMap" => name == "kube-root-ca.crt",
                 "ServiceAccount" => name == "default",
-                "Namespace" => self.text("/status/phase") == "Active" && self.is_old_namespace(name),
+                "Namespace" => self.text("/status/phase") == "Active" && FIRST_NAMESPACES.contains(&name),
                 "StorageClass" => name == crate::volumes::provisioner::STANDARD,
                 // A node is worth a line when something is wrong with it.
                 "Node" => self.condition("Ready") == Some("True") && self.object_at("/spec/taints").is_none(),
                 "Endpoints" | "EndpointSlice" => self.name.starts_with("default/kubernetes"),
                 _ => false,
             }
-    }
-
-    fn is_old_namespace(&self, name: &str) -> bool {
-        ["default", "kube-system", "kube-public", "kube-node-lease"].contains(&name)
     }
 
     fn object_at(&self, pointer: &str) -> Option<&Value> {
@@ -131,17 +130,14 @@ fn container(status: &Value) -> String {
     let name = status["name"].as_str().unwrap_or_default();
     let restarts = status["restartCount"].as_i64().unwrap_or_default();
     let state = status["state"].as_object().and_then(|state| state.iter().next());
-    let mut told = match state {
+    let told = match state {
         None => format!("container {name}"),
         Some((state, detail)) => match detail["reason"].as_str() {
             Some(reason) => format!("container {name} {state}: {reason}"),
             None => format!("container {name} {state}"),
         },
     };
-    if restarts > 0 {
-        told.push_str(&format!(" ({restarts} restarts)"));
-    }
-    told
+    if restarts > 0 { format!("{told} ({restarts} restarts)") } else { told }
 }
 
 impl fmt::Display for Seen {

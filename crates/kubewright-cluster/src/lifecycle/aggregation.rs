@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::api::Patch;
 use kubewright::{
     ObjectKey,
-    cache::Lazy,
+    cache::{Event, Lazy},
     controller::{Action, Context, Controller, Watch},
 };
 use serde_json::json;
@@ -47,7 +47,10 @@ pub fn controller(parts: &Parts) -> Controller {
     };
     Controller::of::<ClusterRole>()
         .named("clusterrole-aggregation")
-        .watches(Watch::mapped(aggregates))
+        // In the beginning every aggregate is looked at anyway, and to look for them at every role is the square of that.
+        .watches(Watch::mapped(aggregates).when(|event: &Event<ClusterRole>| {
+            !matches!(event, Event::Added { is_in_initial_list: true, .. })
+        }))
         .reconcile(async |cx: Context<ClusterRole>| {
             let Some(role) = cx.object()?.filter(|role| is_aggregate(role)) else {
                 return Ok(Action::done());

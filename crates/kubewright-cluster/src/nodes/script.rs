@@ -3,7 +3,9 @@
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::{duration, workloads::pods};
+use kubewright_cron::duration;
+
+use crate::workloads::pods;
 
 /// How a pod behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]

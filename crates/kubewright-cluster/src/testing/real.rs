@@ -26,7 +26,7 @@ use crate::{Cluster, harness::HarnessError, lifecycle::monitors::api_of};
 static SHARED: Mutex<Option<Plane>> = Mutex::new(None);
 
 /// How long the control plane may take to become what it is when nobody uses it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Made again by controllers as soon as they are gone, or of no consequence.
 const LEFT_ALONE: [&str; 4] = ["events", "leases", "apiservices", "componentstatuses"];
 

@@ -149,7 +149,11 @@ type Identity = (TypeId, String);
 struct Entry {
     cache: Box<dyn Any + Send + Sync>,
     note: Box<Note>,
+    unsynced: Box<Unsynced>,
 }
+
+/// What the kind is called, while its cache is not filled.
+type Unsynced = dyn Fn() -> Option<String> + Send + Sync;
 
 /// Notes a write: which object, the version that came of it, the identity that must go.
 type Note = dyn Fn(&ObjectKey, Option<u64>, Option<Gone>) + Send + Sync;
@@ -240,7 +244,10 @@ impl Caches {
         let cache = KindCache::new(dyntype.clone(), parts);
         let noting = cache.clone();
         let note: Box<Note> = Box::new(move |key, version, gone| noting.note(key, version, gone));
-        state.kinds.insert(identity, Entry { cache: Box::new(cache.clone()), note });
+        let watched = cache.clone();
+        let unsynced: Box<Unsynced> =
+            Box::new(move || (!watched.has_synced()).then(|| watched.kind().into_owned()));
+        state.kinds.insert(identity, Entry { cache: Box::new(cache.clone()), note, unsynced });
         if state.started {
             factory.start();
         }
@@ -257,6 +264,12 @@ impl Caches {
     /// Whether they were started.
     pub fn has_started(&self) -> bool {
         self.inner.state.lock().started
+    }
+
+    /// The kinds whose caches are not filled yet, of those that were asked for.
+    pub fn unsynced(&self) -> Vec<String> {
+        let state = self.inner.state.lock();
+        state.kinds.values().filter_map(|entry| (entry.unsynced)()).collect()
     }
 
     /// Stops the caches and waits until they have stopped. What they hold stays readable.

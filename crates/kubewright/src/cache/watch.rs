@@ -4,6 +4,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 
 use http_body_util::BodyExt as _;
 use kube::{Resource, client::Body, core::Status};
+use memchr::memchr;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     request::{Failure, ListWatchError, Target, refused},
     wire::{
         codec::Codec,
-        scan::{Progress, Scanner},
+        scan::{Progress, Scanner, Spans},
         split::LineSplitter,
     },
 };
@@ -179,16 +180,10 @@ fn event<K: Resource + DeserializeOwned>(
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let malformed =
         |what: &str| target.failed("watch", Failure::Body(format!("an event is malformed: {what}")));
-    let mut envelope = Scanner::new();
-    if !matches!(envelope.advance(line), Progress::Complete(_)) {
-        return Err(malformed("it is not one JSON object"));
-    }
-    let envelope = envelope.into_spans();
-    let (Some(event_type), Some(object)) = (envelope.event_type, envelope.object) else {
-        return Err(malformed("it has no type or no object"));
-    };
-    let text = &line[object];
-    let make: fn(Lazy<K>) -> WatchEvent<K> = match &line[event_type] {
+    let (event_type, text, spans) = plain(line)
+        .or_else(|| searched(line))
+        .ok_or_else(|| malformed("it is not one JSON object with a type and an object"))?;
+    let make: fn(Lazy<K>) -> WatchEvent<K> = match event_type {
         b"ADDED" => WatchEvent::Added,
         b"MODIFIED" => WatchEvent::Modified,
         b"DELETED" => WatchEvent::Deleted,
@@ -200,17 +195,38 @@ fn event<K: Resource + DeserializeOwned>(
         }
         _ => return Err(malformed("its type is unknown")),
     };
-    let mut scanner = Scanner::new();
-    if !matches!(scanner.advance(text), Progress::Complete(_)) {
-        return Err(malformed("its object is not balanced"));
-    }
-    match codec.admit(text, &scanner.into_spans(), scratch, known) {
+    match codec.admit(text, &spans, scratch, known) {
         Ok(object) => Ok(make(object)),
         Err(unusable) => {
             codec.faults().report(&Fault::Unusable { key: unusable.key, reason: unusable.reason });
             Ok(WatchEvent::PassedOver { resource_version: unusable.resource_version })
         }
     }
+}
+
+/// The type of an event, its object and what of that matters, when the line is written as API servers write it: the type,
+/// the object, nothing else and no spaces. The object then ends where the line does, and is looked through only as far as its
+/// metadata; whether the rest is JSON shows when it is read.
+fn plain(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let (event_type, rest) = rest.split_at(memchr(b'"', rest)?);
+    let text = rest.strip_prefix(b"\",\"object\":")?.trim_ascii_end().strip_suffix(b"}")?;
+    text.ends_with(b"}").then_some(())?;
+    let mut scanner = Scanner::until_metadata();
+    let progress = scanner.advance(text);
+    let found = progress == Progress::Enough || progress == Progress::Complete(text.len());
+    found.then(|| (event_type, text, scanner.into_spans()))
+}
+
+/// The same for a line that is written in any other way.
+fn searched(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
+    let mut envelope = Scanner::new();
+    matches!(envelope.advance(line), Progress::Complete(_)).then_some(())?;
+    let envelope = envelope.into_spans();
+    let text = &line[envelope.object?];
+    let mut scanner = Scanner::new();
+    matches!(scanner.advance(text), Progress::Complete(_)).then_some(())?;
+    Some((&line[envelope.event_type?], text, scanner.into_spans()))
 }
 
 fn bookmark<K>(text: &[u8]) -> Result<WatchEvent<K>, serde_json::Error> {
@@ -230,4 +246,39 @@ fn bookmark<K>(text: &[u8]) -> Result<WatchEvent<K>, serde_json::Error> {
         .annotations
         .is_some_and(|all| all.get("k8s.io/initial-events-end").is_some_and(|value| value == "true"));
     Ok(WatchEvent::Bookmark { resource_version: metadata.resource_version, initial_events_end })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_the_same_however_its_line_is_written() {
+        let object =
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"type":"x","object":{}}}"#;
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
+            format!("{{\"type\":\"ADDED\",\"object\":{object}}}\r"),
+            format!(r#"{{ "type": "ADDED", "object": {object} }}"#),
+            format!(r#"{{"object":{object},"type":"ADDED"}}"#),
+        ] {
+            let found = plain(line.as_bytes()).or_else(|| searched(line.as_bytes()));
+            let (event_type, text, spans) = found.unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((event_type, text), (&b"ADDED"[..], object.as_bytes()), "{line}");
+            assert_eq!(&text[spans.metadata.unwrap()], br#"{"name":"a"}"#);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_is_neither() {
+        for line in [
+            "",
+            "{}",
+            r#"{"type":"ADDED"}"#,
+            r#"{"type":"ADDED","object":1}"#,
+            r#"{"type":"ADDED","object":{"#,
+        ] {
+            assert!(plain(line.as_bytes()).is_none() && searched(line.as_bytes()).is_none(), "{line}");
+        }
+    }
 }

@@ -48,10 +48,38 @@ impl ControllerMetrics {
         &GLOBAL
     }
 
+    /// What each controller has done so far, by name: for a status page or a log, without a Prometheus.
+    ///
+    /// ```
+    /// use kubewright::controller::ControllerMetrics;
+    ///
+    /// for controller in ControllerMetrics::global().totals() {
+    ///     println!("{}: {} reconciles, {} failed", controller.name, controller.reconciles, controller.errors);
+    /// }
+    /// ```
+    pub fn totals(&self) -> Vec<Totals> {
+        let series = self.series.lock();
+        series.iter().map(|(name, meter)| meter.totals(Arc::clone(name))).collect()
+    }
+
     /// The numbers of one controller; two of the same name share them.
     pub(super) fn meter(&self, controller: &str) -> Arc<Meter> {
         Arc::clone(self.series.lock().entry(controller.into()).or_default())
     }
+}
+
+/// What one controller has done so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How many reconciles have ended.
+    pub reconciles: u64,
+    /// How many of these failed.
+    pub errors: u64,
+    /// How long they took together.
+    pub time: Duration,
 }
 
 /// How a reconcile ended.
@@ -61,6 +89,12 @@ pub(super) enum Outcome {
     Requeue,
     RequeueAfter,
     Error,
+}
+
+impl Outcome {
+    pub(super) fn name(self) -> &'static str {
+        RESULTS[self as usize]
+    }
 }
 
 const RESULTS: [&str; 4] = ["success", "requeue", "requeue_after", "error"];
@@ -122,6 +156,16 @@ impl Meter {
         let bucket = bucket.unwrap_or(BOUNDS.len() + usize::from(seconds > LAST_BOUND));
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.nanos.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn totals(&self, name: Arc<str>) -> Totals {
+        let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        Totals {
+            name,
+            reconciles: self.results.iter().map(read).sum(),
+            errors: read(&self.results[Outcome::Error as usize]),
+            time: Duration::from_nanos(read(&self.nanos)),
+        }
     }
 
     pub(super) fn set_workers(&self, workers: usize) {

@@ -62,7 +62,7 @@ pub use builder::{Controller, ControllerBuilder};
 pub use context::Context;
 pub use handler::EventHandler;
 pub use journal::{Ended, Journal, Reconciled};
-pub use metrics::ControllerMetrics;
+pub use metrics::{ControllerMetrics, Totals};
 pub use predicate::Predicate;
 pub use reconciler::Reconciler;
 pub use record::EventSink;

@@ -99,11 +99,23 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
             stopping: AtomicBool::new(false),
         });
         meter.set_workers(workers);
-        let mut tasks: JoinSet<()> = (0..workers)
-            .map(|_| Arc::clone(&worker))
-            .map(|worker| async move { worker.work().await })
-            .collect();
-        cx.stop().cancelled().await;
+        let mut tasks = JoinSet::new();
+        let hire = |tasks: &mut JoinSet<()>| {
+            let worker = Arc::clone(&worker);
+            tasks.spawn(async move { worker.work().await });
+        };
+        (0..workers).for_each(|_| hire(&mut tasks));
+        loop {
+            tokio::select! {
+                biased;
+                () = cx.stop().cancelled() => break,
+                // Panics of reconcilers do not reach it, but that of an error's destructor would.
+                Some(_) = tasks.join_next() => {
+                    tracing::error!(controller = %name, "a worker has ended before its time: another takes its place");
+                    hire(&mut tasks);
+                }
+            }
+        }
         worker.stopping.store(true, Ordering::Release);
         // No source may add to a queue that nobody empties; what is left is listed again at the next start.
         drop(self.running);

@@ -1,7 +1,8 @@
 //! One key at a time: from the queue to the reconciler and back.
 
 use std::{
-    panic::AssertUnwindSafe,
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -62,11 +63,8 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             }
             let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
             let span = self.span(&item, id);
-            busy += if span.is_disabled() {
-                self.process(item, id).await
-            } else {
-                self.process(item, id).instrument(span).await
-            };
+            let process = self.process(item, id, &span);
+            busy += if span.is_disabled() { process.await } else { process.instrument(span.clone()).await };
             if busy >= TURN {
                 busy = Duration::ZERO;
                 tokio::task::yield_now().await;
@@ -83,11 +81,12 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             id,
             trigger = format_args!("{} {}", request.source(), request.cause()),
             retries = item.requeues(),
+            result = tracing::field::Empty,
         )
     }
 
     /// Says how long it took.
-    async fn process(&self, item: Item<Request, Prioritised>, id: u64) -> Duration {
+    async fn process(&self, item: Item<Request, Prioritised>, id: u64, span: &tracing::Span) -> Duration {
         let (started, at) = (Instant::now(), self.journal.as_ref().map(|_| self.shared.clock.now()));
         let active = self.meter.begin();
         let result = self.reconcile(item.key().clone(), id).await;
@@ -103,15 +102,21 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         if let (Some(journal), Some(at)) = (&self.journal, at) {
             journal.write(self.reconciled(&item, at, &result, took));
         }
+        span.record("result", outcome.name());
         match result {
             Ok(Action(Next::Done)) => item.forget(),
             Ok(Action(Next::Requeue)) => item.requeue(),
             Ok(Action(Next::After(delay))) => item.requeue_after(delay),
-            Err(error) if error.is_terminal() => {
-                self.meter.count_terminal();
-                item.give_up(error);
+            Err(error) => {
+                #[cfg(feature = "otel")]
+                crate::telemetry::mark_failed(span, &error);
+                if error.is_terminal() {
+                    self.meter.count_terminal();
+                    item.give_up(error);
+                } else {
+                    item.retry(error);
+                }
             }
-            Err(error) => item.retry(error),
         }
         took
     }
@@ -135,8 +140,8 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
                 Ok(Action(Next::Done)) => Ended::Done,
                 Ok(Action(Next::Requeue)) => Ended::Requeue,
                 Ok(Action(Next::After(delay))) => Ended::RequeueAfter(*delay),
-                Err(error) if error.is_terminal() => Ended::GaveUp(told(error)),
-                Err(error) => Ended::Failed(told(error)),
+                Err(error) if error.is_terminal() => Ended::GaveUp(error.to_string()),
+                Err(error) => Ended::Failed(error.to_string()),
             },
             took,
         }
@@ -153,21 +158,23 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         let ended = match self.timeout {
             None => caught.await,
             Some(timeout) => {
-                let Ok(ended) = tokio::time::timeout(timeout, caught).await else {
+                let mut caught = Box::pin(caught);
+                let Ok(ended) = tokio::time::timeout(timeout, &mut caught).await else {
                     self.meter.count_timeout();
-                    return Err(Broken::TooSlow(timeout).into());
+                    // What it still held is dropped here, and destructors can panic as well.
+                    return match catch_unwind(AssertUnwindSafe(|| drop(caught))) {
+                        Ok(()) => Err(Broken::TooSlow(timeout).into()),
+                        Err(panic) => Err(self.panicked(&*panic)),
+                    };
                 };
                 ended
             }
         };
-        ended.unwrap_or_else(|panic| {
-            self.meter.count_panic();
-            Err(Broken::Panicked(panic_message(&*panic)).into())
-        })
+        ended.unwrap_or_else(|panic| Err(self.panicked(&*panic)))
     }
-}
 
-/// An error with its causes, in one line.
-fn told(error: &Error) -> String {
-    format!("{error:?}").replace("\n  caused by: ", ": ")
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
+        self.meter.count_panic();
+        Broken::Panicked(panic_message(panic)).into()
+    }
 }

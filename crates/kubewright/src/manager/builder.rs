@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Candidacy, Cluster, ManagerHandle, RunContext, Runnable,
     cluster::Caching,
-    defaults::{Events, Serving},
+    defaults::{Events, Serving, default_endpoint},
     election::LeaderElection,
     handle,
     lifecycle::Lifecycle,
-    serve::Checks,
+    serve::{Checks, Endpoint},
 };
+#[cfg(feature = "logs")]
+use crate::telemetry::Telemetry;
 use crate::{
     Clock, Error, Object,
     cache::{CacheOptions, Caches, IndexFn, Lazy},
@@ -41,7 +43,9 @@ pub struct ManagerBuilder {
     component: Option<String>,
     candidacy: Option<Box<dyn Candidacy>>,
     leader_election: bool,
-    serve: Option<String>,
+    serve: Option<Endpoint>,
+    metrics: Option<Endpoint>,
+    healthz: Checks,
     readyz: Checks,
     clock: Clock,
     grace: Duration,
@@ -53,6 +57,10 @@ pub struct ManagerBuilder {
 ///
 /// See the page of the [module](super) for what it promises.
 pub struct Manager {
+    #[cfg(feature = "logs")]
+    name: String,
+    #[cfg(feature = "logs")]
+    owns_process: bool,
     lifecycle: Lifecycle,
     handle: ManagerHandle,
 }
@@ -74,6 +82,8 @@ impl Manager {
             candidacy: None,
             leader_election: false,
             serve: None,
+            metrics: None,
+            healthz: Checks::new(),
             readyz: Checks::new(),
             clock: Clock::system(),
             grace: Duration::from_secs(30),
@@ -94,7 +104,14 @@ impl Manager {
 
     /// Runs until a signal, a failure or [`ManagerHandle::stop`], and stops everything in order.
     pub async fn run(self) -> Result<(), Error> {
-        self.lifecycle.run().await
+        #[cfg(feature = "logs")]
+        let telemetry = self.owns_process.then(|| Telemetry::init(&self.name));
+        let ended = self.lifecycle.run().await;
+        #[cfg(feature = "logs")]
+        if let Some(telemetry) = telemetry {
+            telemetry.shutdown().await;
+        }
+        ended
     }
 }
 
@@ -159,14 +176,34 @@ impl ManagerBuilder {
         self
     }
 
-    /// Serves `/healthz`, `/readyz` and `/metrics` on an address such as `:8080`; by default nowhere. For TLS, protected
-    /// metrics or two addresses, run a [`Server`](super::serve::Server) of your own.
-    pub fn serve(mut self, address: impl Into<String>) -> Self {
-        self.serve = Some(address.into());
+    /// Where `/healthz`, `/readyz` and `/metrics` are served: an address such as `:8080`, `0` for nowhere, or an
+    /// [`Endpoint`] with TLS and protected metrics. An address that is in use is an error.
+    ///
+    /// Unless said otherwise it is `:8080`, or what the variable `KUBEWRIGHT_SERVE` says; for a manager
+    /// [without signals](Self::signals), nowhere.
+    pub fn serve(mut self, endpoint: impl Into<Endpoint>) -> Self {
+        self.serve = Some(endpoint.into());
         self
     }
 
-    /// What else must be so before `/readyz` is well: the caches being filled is asked anyway.
+    /// Serves `/metrics` here, and not with the probes.
+    pub fn metrics(mut self, endpoint: impl Into<Endpoint>) -> Self {
+        self.metrics = Some(endpoint.into());
+        self
+    }
+
+    /// What must be so for `/healthz` to be well: when it is not, the kubelet starts the process anew.
+    pub fn healthz<F>(self, name: &str, check: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
+    {
+        self.healthz.add(name, check);
+        self
+    }
+
+    /// What else must be so for `/readyz` to be well. The check `caches` is there anyway: it fails while a cache that was
+    /// asked for is not filled. An operator that can do without one of its kinds for long leaves it out of its probe:
+    /// `/readyz?exclude=caches`.
     pub fn readyz<F>(self, name: &str, check: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
@@ -205,8 +242,12 @@ impl ManagerBuilder {
         self
     }
 
-    /// Whether SIGTERM and SIGINT stop the manager; they do unless said otherwise. For a manager inside of another
-    /// program, and for tests.
+    /// Whether SIGTERM and SIGINT stop the manager; they do unless said otherwise.
+    ///
+    /// Whoever minds the signals owns the process: such a manager also writes the log to standard error as `RUST_LOG`
+    /// says, unless there is a subscriber already ([`telemetry`](crate::telemetry)), and [serves](Self::serve) probes and
+    /// metrics. Say `false` for a manager that is a guest in another program, and in tests: it then leaves all of that
+    /// alone.
     pub fn signals(mut self, signals: bool) -> Self {
         self.signals = signals;
         self
@@ -240,21 +281,26 @@ impl ManagerBuilder {
         for cluster in self.clusters.values().chain([&own]) {
             runnables.push(Box::new(Caching(cluster.clone())));
         }
+        let mut announcer = None;
         let recorder = self.recorder.unwrap_or_else(|| {
             let events = EventBroadcaster::builder(kube.clone()).clock(self.clock.clone()).start();
             let recorder = events.recorder(self.component.as_ref().unwrap_or(&self.name));
+            announcer = Some(recorder.clone());
             runnables.push(Box::new(Events(events)));
             Arc::new(recorder)
         });
-        if let Some(address) = self.serve {
-            let (serving, filled) = Serving::new(address, self.readyz);
-            runnables.push(Box::new(serving));
-            runnables.push(Box::new(filled));
-        }
+        let probes = self.serve.unwrap_or_else(|| default_endpoint(self.signals));
+        let serving = Serving::new(probes, self.metrics, self.healthz, self.readyz);
+        let clusters = self.clusters.values().chain([&own]).cloned().collect();
+        runnables.push(Box::new(serving.ready_when_filled(clusters)));
+        runnables.push(Box::new(serving));
         let candidacy = match self.candidacy {
             None if self.leader_election => {
-                let election = LeaderElection::builder(kube, &self.name).clock(self.clock.clone()).build()?;
-                Some(Box::new(election) as Box<dyn Candidacy>)
+                let mut election = LeaderElection::builder(kube, &self.name).clock(self.clock.clone());
+                if let Some(announcer) = announcer {
+                    election = election.recorder(announcer);
+                }
+                Some(Box::new(election.build()?) as Box<dyn Candidacy>)
             }
             candidacy => candidacy,
         };
@@ -262,6 +308,7 @@ impl ManagerBuilder {
             additions,
             stop: CancellationToken::new(),
             leading: watch::Sender::new(false),
+            addresses: watch::Sender::new(Vec::new()),
             own: own.with_client(client.clone()),
             clusters: self.clusters,
         };
@@ -274,11 +321,18 @@ impl ManagerBuilder {
             manager: handle.clone(),
             journal: self.journal,
         };
-        let lifecycle = Lifecycle::new(self.name, context, runnables, added)
+        let lifecycle = Lifecycle::new(self.name.clone(), context, runnables, added)
             .candidacy(candidacy)
             .grace(self.grace)
             .signals(self.signals);
-        Ok(Manager { lifecycle, handle })
+        Ok(Manager {
+            #[cfg(feature = "logs")]
+            name: self.name,
+            #[cfg(feature = "logs")]
+            owns_process: self.signals,
+            lifecycle,
+            handle,
+        })
     }
 
     /// Builds the manager and runs it; see [`Manager::run`].

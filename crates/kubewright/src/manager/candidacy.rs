@@ -18,4 +18,8 @@ pub trait Tenure: Send + 'static {
 
     /// Gives leadership up, so that another replica need not wait. Called when all is stopped.
     fn release(self: Box<Self>) -> BoxFuture<'static, ()>;
+
+    /// Stops holding it without giving it up: others wait until it runs out by itself. Called when something of the
+    /// elected had to be dropped, because what it had begun may still be on its way.
+    fn abandon(self: Box<Self>);
 }

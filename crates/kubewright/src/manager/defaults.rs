@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{
-    Candidacy, Prepare, RunContext, Runnable, Stage, Tenure,
+    Candidacy, Cluster, Prepare, RunContext, Runnable, Stage, Tenure,
     election::{LeaderElection, Leadership},
-    serve::{Checks, Metrics, Server},
+    serve::{Checks, Endpoint, Metrics, Server},
 };
 use crate::{
     Error,
@@ -39,6 +39,10 @@ impl Tenure for Leadership {
 
     fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin((*self).release())
+    }
+
+    fn abandon(self: Box<Self>) {
+        (*self).abandon();
     }
 }
 
@@ -74,27 +78,51 @@ impl Runnable for Events {
     }
 }
 
-/// `/healthz`, `/readyz` and `/metrics` on one address.
+/// Where a manager serves unless told otherwise: controller-runtime's address for metrics.
+const ADDRESS: &str = ":8080";
+/// What else may say where, for those who run a program that they did not write.
+const VARIABLE: &str = "KUBEWRIGHT_SERVE";
+
+/// Where a manager serves that was not told: on the usual address if the process is its own, otherwise nowhere.
+pub(super) fn default_endpoint(owns_process: bool) -> Endpoint {
+    let address = || std::env::var(VARIABLE).unwrap_or_else(|_| ADDRESS.to_owned());
+    Endpoint::at(if owns_process { address() } else { "0".to_owned() })
+}
+
+/// What is served: probes and metrics on one address, or each on its own.
 pub(super) struct Serving {
-    address: String,
-    checks: Checks,
-    server: Option<Server>,
+    probes: Endpoint,
+    metrics: Option<Endpoint>,
+    healthz: Checks,
+    readyz: Checks,
+    servers: Vec<Server>,
 }
 
 impl Serving {
-    /// The server, and what tells it that the caches are filled.
-    pub(super) fn new(address: String, checks: Checks) -> (Self, Filled) {
-        let filled = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&filled);
-        checks.add("caches", move || {
-            let filled = seen.load(Ordering::Acquire);
-            async move { if filled { Ok(()) } else { Err("the caches are not filled yet".into()) } }
+    pub(super) fn new(probes: Endpoint, metrics: Option<Endpoint>, healthz: Checks, readyz: Checks) -> Self {
+        Self { probes, metrics, healthz, readyz, servers: Vec::new() }
+    }
+
+    /// Makes readiness depend on the caches of these clusters: it begins when what this returns is started.
+    pub(super) fn ready_when_filled(&self, clusters: Vec<Cluster>) -> Filled {
+        let started = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&started);
+        self.readyz.add("caches", move || {
+            let missing: Vec<_> = clusters.iter().flat_map(|cluster| cluster.caches().unsynced()).collect();
+            let started = seen.load(Ordering::Acquire);
+            async move {
+                match (started, missing.is_empty()) {
+                    (true, true) => Ok(()),
+                    (true, false) => Err(format!("not filled yet: {}", missing.join(", ")).into()),
+                    (false, _) => Err("not started yet, or stopping".into()),
+                }
+            }
         });
-        (Self { address, checks, server: None }, Filled(filled))
+        Filled(started)
     }
 }
 
-/// Starts when the caches are filled, and says so.
+/// Runs while the caches do, and says so.
 pub(super) struct Filled(Arc<AtomicBool>);
 
 impl Runnable for Filled {
@@ -114,32 +142,37 @@ impl Runnable for Filled {
 
 impl Runnable for Serving {
     fn name(&self) -> String {
-        format!("probes and metrics on {}", self.address)
+        "probes and metrics".to_owned()
     }
 
     fn stage(&self) -> Stage {
         Stage::Serving
     }
 
-    fn prepare<'a>(&'a mut self, _: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
         Box::pin(async move {
-            let server = Server::builder(self.address.clone())
-                .healthz(Checks::new())
-                .readyz(self.checks.clone())
-                .metrics(Metrics::new())
-                .listen()
-                .await?;
-            tracing::info!(address = ?server.address(), "serving probes and metrics");
-            self.server = Some(server);
+            let client = cx.client().client();
+            let measured = Metrics::global().clone();
+            let probes = self.probes.server(client).healthz(self.healthz.clone()).readyz(self.readyz.clone());
+            let servers = match &self.metrics {
+                None => vec![probes.metrics(measured)],
+                Some(elsewhere) => vec![probes, elsewhere.server(client).metrics(measured)],
+            };
+            for server in servers {
+                self.servers.push(server.listen().await?);
+            }
+            let addresses: Vec<_> = self.servers.iter().filter_map(Server::address).collect();
+            if !addresses.is_empty() {
+                tracing::info!(?addresses, "serving probes and metrics");
+            }
+            cx.manager().inner.addresses.send_replace(addresses);
             Ok(())
         })
     }
 
     fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
         Box::pin(async move {
-            if let Some(server) = self.server {
-                server.run(cx.stop().clone()).await;
-            }
+            join_all(self.servers.into_iter().map(|server| server.run(cx.stop().clone()))).await;
             Ok(())
         })
     }

@@ -1,6 +1,6 @@
 //! A manager from the inside: adding to it while it runs, and stopping it.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use indexmap::IndexMap;
 use tokio::sync::{mpsc, watch};
@@ -18,6 +18,7 @@ pub(super) struct Inner {
     pub(super) additions: mpsc::UnboundedSender<Box<dyn Runnable>>,
     pub(super) stop: CancellationToken,
     pub(super) leading: watch::Sender<bool>,
+    pub(super) addresses: watch::Sender<Vec<SocketAddr>>,
     pub(super) own: Cluster,
     pub(super) clusters: IndexMap<String, Cluster>,
 }
@@ -47,6 +48,11 @@ impl ManagerHandle {
     pub async fn leading(&self) {
         // The sender lives as long as `self`.
         let _ = self.inner.leading.subscribe().wait_for(|leading| *leading).await;
+    }
+
+    /// Where probes and metrics are served; nowhere before the manager runs, or if that is turned off.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.inner.addresses.borrow().clone()
     }
 
     /// The manager's own cluster.

@@ -55,6 +55,8 @@ pub(super) struct Lifecycle {
     stops: [CancellationToken; Stage::ALL.len()],
     tasks: JoinSet<Result<(), Error>>,
     running: IndexMap<Id, Running>,
+    /// Something of the elected was dropped in the middle of its work.
+    dropped_elected: bool,
 }
 
 struct Running {
@@ -89,6 +91,7 @@ impl Lifecycle {
             stops: std::array::from_fn(|_| CancellationToken::new()),
             tasks: JoinSet::new(),
             running: IndexMap::new(),
+            dropped_elected: false,
         }
     }
 
@@ -115,19 +118,13 @@ impl Lifecycle {
         let ended = self.up(&mut signals, &standing, &mut seen, &mut election).await;
         // Nobody can add to a manager that is on its way down.
         self.added.close();
-        let deposed = *standing.borrow() == Standing::Deposed;
-        if deposed {
-            self.running
-                .values()
-                .filter(|held| held.stage == Stage::Elected)
-                .for_each(|held| held.abort.abort());
+        if *standing.borrow() == Standing::Deposed {
+            self.depose();
         }
         self.context.manager.inner.leading.send_replace(false);
-        let down = self.down(&mut signals).await;
-        if let Some(Election { release, task }) = election {
-            let _ = release.send(());
-            // It ends by itself, or was lost before.
-            let _ = task.await;
+        let down = self.down(&mut signals, &mut seen).await;
+        if let Some(election) = election {
+            election.end(!self.dropped_elected).await;
         }
         tracing::info!(manager = self.name, "manager stopped");
         ended?;
@@ -253,7 +250,11 @@ impl Lifecycle {
     }
 
     /// Stops stage by stage, in reverse, within the grace period.
-    async fn down(&mut self, signals: &mut Signals) -> Result<(), ManagerError> {
+    async fn down(
+        &mut self,
+        signals: &mut Signals,
+        standing: &mut watch::Receiver<Standing>,
+    ) -> Result<(), ManagerError> {
         let deadline = Instant::now() + self.grace;
         let mut failure = Ok(());
         for stage in Stage::ALL.into_iter().rev() {
@@ -265,6 +266,13 @@ impl Lifecycle {
                         let ended = self.ended(ended);
                         failure = failure.and(ended);
                     }
+                    // The lease is held until the elected have stopped, and may be lost even then.
+                    Ok(()) = standing.changed() => {
+                        if *standing.borrow_and_update() == Standing::Deposed {
+                            self.depose();
+                            failure = failure.and(Err(ManagerError::LeadershipLost));
+                        }
+                    }
                     _ = signals.next() => return Err(self.drop_all()),
                     () = sleep_until(deadline) => return Err(self.drop_all()),
                 }
@@ -273,7 +281,16 @@ impl Lifecycle {
         failure
     }
 
+    /// Another replica may begin any moment: nothing of the elected may go on.
+    fn depose(&mut self) {
+        for held in self.running.values().filter(|held| held.stage == Stage::Elected) {
+            held.abort.abort();
+            self.dropped_elected = true;
+        }
+    }
+
     fn drop_all(&mut self) -> ManagerError {
+        self.dropped_elected |= self.running.values().any(|held| held.stage == Stage::Elected);
         self.tasks.abort_all();
         let runnables = self.running.drain(..).map(|(_, held)| held.name).collect();
         ManagerError::GraceExceeded { grace: self.grace, runnables }
@@ -297,7 +314,7 @@ impl Election {
         let task = tokio::spawn(async move {
             let Some(candidacy) = candidacy else {
                 standing.send_replace(Standing::Leader);
-                // An error says that the manager is gone, which is the same.
+                // An error says that the manager is gone, which is the same to us.
                 let _ = released.await;
                 return;
             };
@@ -312,12 +329,33 @@ impl Election {
                 Err(error) => return drop(failing.send(error).await),
             };
             standing.send_replace(Standing::Leader);
-            tokio::select! {
+            let asked = tokio::select! {
                 biased;
-                () = term.lost() => drop(standing.send_replace(Standing::Deposed)),
-                _ = &mut released => term.release().await,
+                () = term.lost() => {
+                    standing.send_replace(Standing::Deposed);
+                    return;
+                }
+                asked = &mut released => asked,
+            };
+            match asked {
+                Ok(()) => term.release().await,
+                // Dropped, and with it what it ran.
+                Err(_) => term.abandon(),
             }
         });
         Self { release, task }
+    }
+
+    /// Gives leadership up when all that was done under it is done; otherwise it runs out by itself.
+    async fn end(self, all_done: bool) {
+        let Self { release, task } = self;
+        if all_done {
+            // An error says that it was lost before.
+            let _ = release.send(());
+        } else {
+            drop(release);
+        }
+        // It ends by itself, and fails only by a panic, which has been reported.
+        let _ = task.await;
     }
 }

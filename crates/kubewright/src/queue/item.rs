@@ -10,6 +10,7 @@ use super::{
     slots::SlotId,
     state::{How, Shutdown, Taken, saturating_nanos},
 };
+use crate::error::OneLine;
 
 /// A key that a worker has, and nobody else until this guard is gone.
 ///
@@ -97,7 +98,7 @@ impl<T: WorkKey + fmt::Debug, K: Retrying> Item<T, K> {
             key = ?self.key,
             requeues = self.requeues(),
             ?delay,
-            error = %Causes(&*error.into()),
+            error = %OneLine(&*error.into()),
             "work failed and will be retried"
         );
         self.come_back(delay);
@@ -109,7 +110,7 @@ impl<T: WorkKey + fmt::Debug, K: Retrying> Item<T, K> {
             queue = self.shared.name(),
             key = ?self.key,
             requeues = self.requeues(),
-            error = %Causes(&*error.into()),
+            error = %OneLine(&*error.into()),
             "work failed and is given up"
         );
         self.forget();
@@ -139,20 +140,5 @@ impl<T: WorkKey, K: Kind> Drop for Item<T, K> {
 impl<T: WorkKey + fmt::Debug, K: Kind> fmt::Debug for Item<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Item").field(&self.key).finish()
-    }
-}
-
-/// An error and what caused it, on one line.
-struct Causes<'e>(&'e (dyn Error + 'static));
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }

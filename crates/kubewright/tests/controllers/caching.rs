@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Secret;
 use kubewright::{
     cache::{CacheOptions, Caches, IndexFn, Lazy},
     client::{CachedClient, cached::Finalizer, cached::Operation},
@@ -147,6 +148,41 @@ async fn a_function_that_fails_or_renames_writes_nothing() {
         .unwrap_err();
     assert!(renamed.to_string().contains("name or namespace"), "{renamed}");
     assert!(api.requests_with("POST").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_else_controls_is_refused_in_words_for_people() {
+    let api = FakeApi::new();
+    let owners = serde_json::json!([
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "other", "uid": "3f", "controller": true},
+    ]);
+    let secret = |metadata| serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
+    api.put(
+        "/api/v1/namespaces/default/secrets",
+        secret(serde_json::json!({"namespace": "default", "name": "example", "ownerReferences": owners})),
+    );
+    api.put_config_map("default", "m", "1");
+    let client = client(&api);
+    let map = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
+    let refused = || async {
+        let wanted = client.create_or_update(&key("example"), |_: &mut Secret| ());
+        Error::from(wanted.controlled_by(&*map).await.unwrap_err())
+    };
+    assert_eq!(
+        format!("{:?}", refused().await),
+        "cannot create Secret default/example for ConfigMap default/m\n  \
+           caused by: it exists and is controlled by ReplicaSet other (uid 3f)\n  \
+           help: choose another name for it, or remove the owner from the existing Secret"
+    );
+    let error = refused().await.help("rename spec.secretName, or remove the owner from the Secret");
+    assert_eq!(
+        error.to_string(),
+        "cannot create Secret default/example for ConfigMap default/m: \
+         it exists and is controlled by ReplicaSet other (uid 3f); \
+         rename spec.secretName, or remove the owner from the Secret"
+    );
+    assert!(!error.is_terminal(), "the other may let go");
+    assert!(api.requests_with("PUT").is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,6 +138,10 @@ impl Tenure for Scripted {
         self.1.write("lease released");
         Box::pin(std::future::ready(()))
     }
+
+    fn abandon(self: Box<Self>) {
+        self.1.write("lease abandoned");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,6 +214,68 @@ async fn a_lost_lease_drops_running_reconciles_at_once() {
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(diary.lines(), ["begin"]);
     assert!(api.requests_with("POST").is_empty());
+}
+
+/// A controller that works for a while and does not care about being asked to stop, and a manager that is about to.
+async fn at_work(leading: watch::Receiver<bool>, diary: &Diary, lease: &Diary, work: Duration) -> Running {
+    let api = FakeApi::new();
+    api.put_config_map("default", "m", "1");
+    let written = diary.clone();
+    let controller = maps().0.reconcile(move |_: Context<ConfigMap>| {
+        let diary = written.clone();
+        async move {
+            diary.write("begin");
+            tokio::time::sleep(work).await;
+            diary.write("end");
+            Ok(Action::done())
+        }
+    });
+    let manager = Manager::builder("test")
+        .client(api.client())
+        .signals(false)
+        .candidacy(Scripted(leading, lease.clone()))
+        .controller(controller)
+        .build()
+        .await
+        .expect("a client is given");
+    let running = Running { handle: manager.handle(), task: tokio::spawn(manager.run()) };
+    eventually("it began", || diary.len() == 1).await;
+    running
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_on_the_way_down_drops_what_is_still_running() {
+    let (diary, lease) = (Diary::default(), Diary::default());
+    let (lead, leading) = watch::channel(true);
+    let running = at_work(leading, &diary, &lease, Duration::from_secs(20)).await;
+    running.handle.stop();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!running.task.is_finished(), "the reconcile has time to finish");
+    let lost = Instant::now();
+    lead.send(false).unwrap();
+    let error = running.task.await.unwrap().unwrap_err();
+    assert!(lost.elapsed() < Duration::from_millis(100), "{:?}", lost.elapsed());
+    assert!(error.to_string().contains("leadership was lost"), "{error}");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(diary.lines(), ["begin"]);
+    assert_eq!(lease.len(), 0, "what is lost can neither be released nor kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_not_handed_over_while_dropped_work_may_still_be_on_its_way() {
+    let (diary, lease) = (Diary::default(), Diary::default());
+    let (_lead, leading) = watch::channel(true);
+    let running = at_work(leading.clone(), &diary, &lease, Duration::from_mins(10)).await;
+    let error = running.stop().await.unwrap_err();
+    assert!(error.to_string().contains("grace period"), "{error}");
+    assert_eq!(lease.lines(), ["lease abandoned"], "it runs out by itself");
+
+    // The same when nobody waited for the manager to stop.
+    let (diary, lease) = (Diary::default(), Diary::default());
+    let running = at_work(leading, &diary, &lease, Duration::from_mins(10)).await;
+    running.task.abort();
+    eventually("the lease is left", || lease.len() == 1).await;
+    assert_eq!(lease.lines(), ["lease abandoned"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -192,6 +192,47 @@ async fn a_hanging_reconcile_is_dropped_at_its_time_out_and_holds_up_nobody_else
     running.stop().await.unwrap();
 }
 
+/// Panics when it is dropped.
+struct Trap(bool);
+
+impl Drop for Trap {
+    fn drop(&mut self) {
+        assert!(!self.0, "the trap");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_destructor_costs_neither_the_worker_nor_the_key() {
+    let api = FakeApi::new();
+    for number in 0..5 {
+        api.put_config_map("default", &format!("m{number}"), "1");
+    }
+    let diary = Diary::default();
+    let (builder, metrics) = maps();
+    // One worker, and a trap that only the time-out springs, outside of what the reconciler itself runs.
+    let controller = builder.reconcile_timeout(Duration::from_secs(1)).reconcile({
+        let diary = diary.clone();
+        move |cx: Context<ConfigMap>| {
+            let diary = diary.clone();
+            async move {
+                if cx.key().name() == "m2" && diary.count("trapped") == 0 {
+                    diary.write("trapped");
+                    let _trap = Trap(true);
+                    std::future::pending::<()>().await;
+                }
+                diary.write(cx.key().name());
+                Ok(Action::done())
+            }
+        }
+    });
+    let running = run(&api, [controller]).await;
+    for number in 0..5 {
+        eventually("all are reconciled", || diary.count(&format!("m{number}")) == 1).await;
+    }
+    assert_eq!((metrics.total("reconcile_panics_total"), metrics.total("reconcile_timeouts_total")), (1, 1));
+    running.stop().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_is_never_in_two_hands_and_a_change_meanwhile_leads_to_one_more_reconcile() {
     let api = FakeApi::new();

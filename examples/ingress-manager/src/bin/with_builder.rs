@@ -1,9 +1,8 @@
-//! The ingress manager as a controller.
+//! The ingress manager as a controller. The log (`RUST_LOG`), probes, metrics and signals need no line of code.
 
 use kubewright::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     Manager::builder("ingress-manager").controller(ingress_manager::with_builder::controller()).run().await
 }

@@ -1,7 +1,5 @@
 //! The dynamic client, objects of any kind without a Rust type: prints the name and the replicas of every deployment.
 
-use std::error::Error;
-
 use kubewright::{
     client::{
         Clients, NestedFields,
@@ -12,13 +10,13 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?, |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Lists once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let deployments = GroupVersionResource::gvr("apps", "v1", "deployments");
     let list = clients.dynamic().resource(&deployments).list(&ListParams::default()).await?;
     for (i, deployment) in list.iter().enumerate() {

@@ -1,8 +1,6 @@
 //! The REST client, any path and any verb: prints the URL of a request for the Pods of namespace `default`, and then
 //! the names in the answer.
 
-use std::error::Error;
-
 use kubewright::{
     client::{
         Clients,
@@ -13,13 +11,13 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?, |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Asks once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let core = clients.rest().group_version("v1");
     let request = core.get().namespace("default").resource("pods").query("limit", "500");
     print(request.url());

@@ -1,7 +1,5 @@
 //! The typed client, objects as Rust types: prints the name of every node.
 
-use std::error::Error;
-
 use kubewright::{
     client::{
         Clients,
@@ -12,13 +10,13 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?, |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Lists once and ends.
-pub async fn run(clients: Clients, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let nodes = clients.typed::<Node>().list(&ListParams::default()).await?;
     for (i, node) in nodes.iter().enumerate() {
         print(format!("{i} {}", node.name_any()));

@@ -1,6 +1,6 @@
 //! `DeltaFifo` alone, no server: prints what is queued, and then what happened to each object, in order.
 
-use std::{error::Error, fmt};
+use std::fmt;
 
 use kubewright::{
     ObjectKey,
@@ -21,13 +21,13 @@ impl fmt::Display for MyPod {
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(|line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Queues, closes the queue, and takes out what is left.
-pub async fn run(print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(print: impl Fn(String)) -> kubewright::Result<()> {
     let fifo = DeltaFifo::new(|pod: &MyPod| Ok(ObjectKey::cluster(pod.name)));
     fifo.add(MyPod { name: "pod1", value: 1 })?;
     fifo.add(MyPod { name: "pod2", value: 2 })?;

@@ -1,7 +1,7 @@
 //! `InformerFactory`, one informer per kind however often it is asked for: prints how many config maps and services
 //! there are, and the config maps of namespace `tmp` as a lister sees them.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use kubewright::{
     cache::InformerFactory,
@@ -12,14 +12,14 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Waits for both caches, reads from them and ends.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let factory = InformerFactory::new(client).resync(Duration::from_secs(30));
     let maps = factory.informer::<ConfigMap>();
     let services = factory.informer::<Service>();

@@ -1,7 +1,5 @@
 //! `Indexer` with an index of one's own, by the keys of labels: prints for each label which config maps have it.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{IndexFn, Lazy, ListWatch, SharedInformer},
     client::Clients,
@@ -11,14 +9,14 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Waits for the cache, reads from it and ends.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));
     maps.add_index(IndexFn::new("labels", |map: &Lazy<ConfigMap>| {

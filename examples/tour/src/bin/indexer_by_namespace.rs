@@ -1,8 +1,6 @@
 //! `Indexer` with the namespace index that every informer has: prints one config map found by its key, and then the
 //! keys of all config maps in namespace `tmp`.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{ListWatch, NAMESPACE_INDEX, SharedInformer},
     client::Clients,
@@ -12,14 +10,14 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Waits for the cache, reads from it and ends.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));
     let _running = maps.start();

@@ -9,7 +9,7 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await;
     Ok(())

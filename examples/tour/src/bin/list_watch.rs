@@ -1,19 +1,17 @@
 //! `ListWatch`, the box nearest to the server: prints the config maps of namespace `tmp`, the version of that list,
 //! and then every change, until the server ends the watch.
 
-use std::error::Error;
-
 use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::ConfigMap, kube::Client};
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Lists, then watches from the version of the list. Nobody watches again when the watch ends: that is the reflector.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let maps = ListWatch::<ConfigMap>::new(client).namespace("tmp");
     let (present, version) = maps.list().await?;
     print("Initial list:".to_owned());

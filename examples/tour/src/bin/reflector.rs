@@ -1,8 +1,6 @@
 //! `Reflector`, `DeltaFifo` and `Store` by hand: prints every delta of the Pods of namespace `default` with the phase
 //! of the Pod, and keeps the store that tells the queue which deletions it has missed.
 
-use std::error::Error;
-
 use kubewright::{
     cache::{DeltaFifo, Deltas, Indexer, Lazy, ListWatch, Reflector, StoreError},
     client::Clients,
@@ -12,14 +10,14 @@ use kubewright::{
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
-async fn main() -> kubewright::MainResult {
+async fn main() -> kubewright::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     run(Clients::try_default().await?.client(), |line| println!("{line}")).await?;
     Ok(())
 }
 
 /// Follows until the future is dropped.
-pub async fn run(client: Client, print: impl Fn(String)) -> Result<(), Box<dyn Error>> {
+pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let store = Indexer::<Pod>::keyed();
     let fifo = DeltaFifo::of(&store);
     let _following = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone()).start();

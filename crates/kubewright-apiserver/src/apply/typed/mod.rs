@@ -6,10 +6,12 @@
 //! | `fields` | which paths does a value have? |
 //! | `merge` | live object + applied configuration = ? |
 //! | `compare` | which paths were added, removed, changed? |
+//! | `created` | the same of a new object, in one walk |
 //! | `remove` | the value without these paths |
 //! | `reconcile` | an owned set after its schema went from granular to atomic |
 
 mod compare;
+mod created;
 mod fields;
 mod merge;
 mod reconcile;
@@ -19,6 +21,7 @@ mod validate;
 use std::cmp::Ordering;
 
 pub(super) use compare::{Comparison, compare};
+pub(super) use created::{Except, created};
 pub(super) use fields::field_set;
 pub(super) use merge::merge;
 pub(super) use reconcile::reconcile;

@@ -125,7 +125,7 @@ impl<'v> Walker<'v> {
     }
 }
 
-fn scalar_problem(kind: ScalarKind, value: &Value) -> Option<String> {
+pub(super) fn scalar_problem(kind: ScalarKind, value: &Value) -> Option<String> {
     match (kind, value) {
         (ScalarKind::Numeric, Value::Number(_))
         | (ScalarKind::String, Value::String(_))

@@ -4,8 +4,8 @@ use crate::{
     registry::{
         Registry,
         call::{Answer, Call},
-        json::{Json, meta_mut, object, object_mut},
-        verbs::update::Writer,
+        json::{Json, meta, meta_mut, object, object_mut, text},
+        verbs::{check_name, update::Writer},
     },
     status::Status,
 };
@@ -13,6 +13,7 @@ use crate::{
 impl Registry {
     /// PUT of `namespaces/finalize`: only `spec.finalizers` counts.
     pub async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+        check_name(call, text(meta(body), "name"))?;
         let finalizers = object(body, "spec").and_then(|s| s.get("finalizers")).cloned();
         let object = self
             .change(

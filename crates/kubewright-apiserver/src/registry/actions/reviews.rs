@@ -63,6 +63,7 @@ impl Registry {
         asked.insert("apiVersion".into(), call.ty.api_version().into());
         asked.insert("metadata".into(), metadata);
         asked.insert("spec".into(), Value::Object(spec.clone()));
+        self.semantics.canonicalise(call.ty, &mut asked);
         let now = self.now();
         let manager =
             Manager { name: call.options.field_manager.as_str().into(), subresource: "", now: &now };
@@ -76,11 +77,13 @@ impl Registry {
         if token.is_empty() {
             return Err(Status::bad_request("token is required for TokenReview in authentication"));
         }
-        let status = match self.authenticator.token(self, token) {
-            Some(user) => {
-                let asked = spec.map(|s| list(s, "audiences")).unwrap_or_default();
-                let audiences =
-                    if asked.is_empty() { vec![self.tokens.name.as_str().into()] } else { asked.to_vec() };
+        let asked = spec.map(|s| list(s, "audiences")).unwrap_or_default();
+        let mut audiences: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
+        if audiences.is_empty() {
+            audiences.push(&self.tokens.name);
+        }
+        let status = match self.authenticator.token_for(self, token, &audiences) {
+            Some((user, audiences)) => {
                 json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
             }
             None => json!({"user": {}, "error": "invalid bearer token"}),
@@ -115,7 +118,7 @@ impl Registry {
             let value =
                 path.map_or(Value::Null, |p| json!({"Path": text(p, "path"), "Verb": text(p, "verb")}));
             errors.invalid(
-                if own { "spec" } else { "spec.resourceAttributes" },
+                "spec",
                 value,
                 "exactly one of nonResourceAttributes or resourceAttributes must be specified",
             );

@@ -15,7 +15,10 @@ use crate::{
         json::{Json, as_value, at, meta, meta_mut, object, object_mut, objects, text},
         semantics::{Manager, Patch, PatchKind},
         validation::Errors,
-        verbs::update::{Change, Writer},
+        verbs::{
+            check_name,
+            update::{Change, Writer},
+        },
     },
     status::{About, Status},
 };
@@ -242,7 +245,7 @@ fn check(call: &Call<'_>, scale: &Json, replicas: &Value) -> Result<(), Status> 
     if name.is_empty() {
         errors.required("metadata.name", "name or generateName is required");
     } else if name != call.name {
-        return Err(other_name(call, name));
+        return check_name(call, name);
     }
     if replicas.as_i64().is_none_or(|r| r < 0) {
         errors.invalid("spec.replicas", replicas.clone(), "must be greater than or equal to 0");
@@ -255,25 +258,10 @@ fn check(call: &Call<'_>, scale: &Json, replicas: &Value) -> Result<(), Status> 
 
 /// Everything else about the replicas of a custom resource is for its schema to say.
 fn check_custom(call: &Call<'_>, name: &str, paths: &ScalePaths, replicas: &Value) -> Result<(), Status> {
-    if name.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.name
-        )));
-    }
-    if name != call.name {
-        return Err(other_name(call, name));
-    }
+    check_name(call, name)?;
     if replicas.as_i64() == Some(UNSET) {
         let path = &paths.spec_replicas;
         return Err(Status::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
     }
     Ok(())
-}
-
-fn other_name(call: &Call<'_>, name: &str) -> Status {
-    Status::bad_request(format!(
-        "the name of the object ({name}) does not match the name on the URL ({})",
-        call.name
-    ))
 }

@@ -7,7 +7,7 @@ use crate::{
     registry::{
         Registry,
         call::{Answer, Call},
-        json::{Json, list, object, text},
+        json::{Json, list, meta, object, text},
         validation::Errors,
     },
     status::{About, Status},
@@ -42,6 +42,12 @@ impl Registry {
             let about = About { group: "authentication.k8s.io", kind: "TokenRequest", name: "" };
             return Err(Status::invalid(about, &errors));
         }
+        let named = text(meta(request), "name");
+        if !named.is_empty() && named != call.name {
+            errors.invalid("metadata.name", named, "must match the service account name if specified");
+            let about = About { group: "authentication.k8s.io", kind: "TokenRequest", name: call.name };
+            return Err(Status::invalid(about, &errors));
+        }
         let mut private = json!({
             "namespace": call.namespace,
             "serviceaccount": {"name": call.name, "uid": account.meta.uid.as_ref()},
@@ -68,8 +74,9 @@ impl Registry {
         Ok(Answer::created(json!({
             "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {
-                "name": call.name, "namespace": call.namespace,
+                "name": call.name, "namespace": call.namespace, "uid": account.meta.uid.as_ref(),
                 "creationTimestamp": crate::clock::seconds(now),
+                "managedFields": [managed(call, spec, &crate::clock::seconds(now))],
             },
             "spec": answered,
             "status": {"token": token, "expirationTimestamp": crate::clock::seconds(until)},
@@ -102,8 +109,24 @@ impl Registry {
                 "the UID in the bound object reference ({uid}) does not match the UID in record. The object might \
                  have been deleted and then recreated"
             );
-            return Err(Status::conflict(About { group: "", kind: plural, name }, &why));
+            return Err(Status::conflict(About { group: "", kind: text(bound, "kind"), name }, &why));
         }
         Ok((key, json!({"name": name, "uid": found.meta.uid.as_ref()})))
     }
+}
+
+/// Who asked for what: upstream records even that, on an object that is never stored.
+fn managed(call: &Call<'_>, spec: &Json, now: &str) -> Value {
+    let mut fields = json!({"f:expirationSeconds": {}});
+    if !list(spec, "audiences").is_empty() {
+        fields["f:audiences"] = json!({});
+    }
+    for key in object(spec, "boundObjectRef").into_iter().flat_map(Json::keys) {
+        fields["f:boundObjectRef"][format!("f:{key}")] = json!({});
+    }
+    json!({
+        "manager": call.options.field_manager, "operation": "Update",
+        "apiVersion": "authentication.k8s.io/v1", "time": now,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}, "subresource": "token",
+    })
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::{
     descriptor::{
-        Conversion, DefaultPropagation, Descriptor, Generation, Scope, SelectableField, Subresource, Text,
+        Conversion, DefaultPropagation, Descriptor, Found, Generation, Scope, SelectableField, Subresource,
+        Text,
     },
     strategy,
 };
@@ -186,5 +187,6 @@ fn descriptor(gv: &GroupVersion, row: &'static Row) -> Descriptor {
         conversion,
         strategy: strategy::of(gv.group, row.kind),
         custom: None,
+        builtin_schema: Found::default(),
     }
 }

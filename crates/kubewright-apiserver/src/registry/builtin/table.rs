@@ -167,7 +167,6 @@ const APPS: &[Row] = &[
         short: &["rs"],
         categories: &["all"],
         sub: &[SCALE, STATUS],
-        fields: &[("status.replicas", &["status.replicas"], "0")],
         generation: Generation::Content,
         ..row("replicasets", "replicaset", "ReplicaSet")
     },

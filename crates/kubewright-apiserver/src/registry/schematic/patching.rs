@@ -78,7 +78,8 @@ fn refused(error: &PatchError) -> Status {
         PatchError::BadRequest(_) => "BadRequest",
         PatchError::Unprocessable(_) => "Invalid",
         PatchError::TooLarge(_) => "RequestEntityTooLarge",
-        PatchError::Internal(_) => "InternalError",
+        // Upstream gives no reason here.
+        PatchError::Internal(_) => "",
     };
     let status = Status::plain(error.code(), reason, error.message());
     if matches!(error, PatchError::Unprocessable(_)) { status.with_details() } else { status }

@@ -11,10 +11,12 @@ pub(super) fn default_spec(spec: &mut Json) {
     default(spec, "terminationGracePeriodSeconds", 30);
     default_text(spec, "schedulerName", "default-scheduler");
     object_mut(spec, "securityContext");
-    match (text(spec, "serviceAccountName").to_owned(), text(spec, "serviceAccount").to_owned()) {
-        (name, _) if !name.is_empty() => drop(spec.insert("serviceAccount".into(), name.into())),
-        (_, old) if !old.is_empty() => drop(spec.insert("serviceAccountName".into(), old.into())),
-        _ => {}
+    let (name, old) = (text(spec, "serviceAccountName"), text(spec, "serviceAccount"));
+    if name != old {
+        let (missing, given) =
+            if name.is_empty() { ("serviceAccountName", old) } else { ("serviceAccount", name) };
+        let given = Value::from(given);
+        spec.insert(missing.into(), given);
     }
     let host_network = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     for key in ["initContainers", "containers", "ephemeralContainers"] {
@@ -113,32 +115,50 @@ fn default_field_refs(parent: &mut Json) {
     }
 }
 
+enum Given {
+    Text(&'static str),
+    Mode(i64),
+    No,
+}
+
+const VOLUME_DEFAULTS: &[(&str, &[(&str, Given)])] = &[
+    ("secret", &[("defaultMode", Given::Mode(0o644))]),
+    ("configMap", &[("defaultMode", Given::Mode(0o644))]),
+    ("downwardAPI", &[("defaultMode", Given::Mode(0o644))]),
+    ("projected", &[("defaultMode", Given::Mode(0o644))]),
+    ("hostPath", &[("type", Given::Text(""))]),
+    ("iscsi", &[("iscsiInterface", Given::Text("default"))]),
+    (
+        "rbd",
+        &[
+            ("pool", Given::Text("rbd")),
+            ("user", Given::Text("admin")),
+            ("keyring", Given::Text("/etc/ceph/keyring")),
+        ],
+    ),
+    (
+        "azureDisk",
+        &[
+            ("cachingMode", Given::Text("ReadWrite")),
+            ("fsType", Given::Text("ext4")),
+            ("readOnly", Given::No),
+            ("kind", Given::Text("Shared")),
+        ],
+    ),
+];
+
 fn default_volume(volume: &mut Json) {
     if volume.len() == 1 && volume.contains_key("name") {
         volume.insert("emptyDir".into(), json!({}));
     }
-    let defaults: [(&str, &[(&str, Value)]); 8] = [
-        ("secret", &[("defaultMode", json!(420))]),
-        ("configMap", &[("defaultMode", json!(420))]),
-        ("downwardAPI", &[("defaultMode", json!(420))]),
-        ("projected", &[("defaultMode", json!(420))]),
-        ("hostPath", &[("type", json!(""))]),
-        ("iscsi", &[("iscsiInterface", json!("default"))]),
-        ("rbd", &[("pool", json!("rbd")), ("user", json!("admin")), ("keyring", json!("/etc/ceph/keyring"))]),
-        (
-            "azureDisk",
-            &[
-                ("cachingMode", json!("ReadWrite")),
-                ("fsType", json!("ext4")),
-                ("readOnly", json!(false)),
-                ("kind", json!("Shared")),
-            ],
-        ),
-    ];
-    for (source, values) in defaults {
-        if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
-            for (key, value) in values {
-                default(source, key, value.clone());
+    for (source, values) in VOLUME_DEFAULTS {
+        if let Some(source) = volume.get_mut(*source).and_then(Value::as_object_mut) {
+            for (key, value) in *values {
+                match value {
+                    Given::Text(text) => default(source, key, *text),
+                    Given::Mode(mode) => default(source, key, *mode),
+                    Given::No => default(source, key, false),
+                }
             }
         }
     }
@@ -170,11 +190,15 @@ pub(super) fn default_requests(spec: &mut Json) {
     for key in ["initContainers", "containers"] {
         for container in objects_mut(spec, key) {
             let resources = object_mut(container, "resources");
-            let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
-            let requests = object_mut(resources, "requests");
-            for (name, limit) in limits {
-                default(requests, &name, limit);
-            }
+            let Some(limits) = resources.get("limits").and_then(Value::as_object) else { continue };
+            let given = resources.get("requests").and_then(Value::as_object);
+            let is_given = |name: &str| given.and_then(|given| given.get(name)).is_some_and(|v| !v.is_null());
+            let missing: Vec<(String, Value)> = limits
+                .iter()
+                .filter(|(name, _)| !is_given(name))
+                .map(|(name, limit)| (name.clone(), limit.clone()))
+                .collect();
+            object_mut(resources, "requests").extend(missing);
         }
     }
 }

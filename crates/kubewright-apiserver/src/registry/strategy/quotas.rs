@@ -155,8 +155,15 @@ fn validate_limits(range: &Json, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for limit in spec.each("limits") {
         let kind = limit.text("type");
-        for why in names::qualified(kind) {
-            errors.invalid(limit.path("type"), kind, &why);
+        let wrong = names::qualified(kind);
+        for why in &wrong {
+            errors.invalid(limit.path("type"), kind, why);
+        }
+        if wrong.is_empty()
+            && !kind.contains('/')
+            && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim")
+        {
+            errors.invalid(limit.path("type"), kind, "must be a standard limit type or fully qualified");
         }
         if !seen.insert(kind) {
             errors.duplicate(limit.path("type"), kind);

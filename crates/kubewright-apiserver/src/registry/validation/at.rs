@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Errors;
-use crate::registry::json::{Json, list, object, objects, text};
+use crate::registry::json::{Json, list, object, text};
 
 /// An object and its path.
 #[derive(Debug)]
@@ -41,8 +41,11 @@ impl<'a> At<'a> {
 
     /// The objects of a list below.
     pub fn each(&self, key: &str) -> impl Iterator<Item = At<'a>> {
-        let path = self.path(key);
-        objects(self.object, key).enumerate().map(move |(n, object)| At::new(object, format!("{path}[{n}]")))
+        let list = self.list(key);
+        // Most lists are not there, and need no path.
+        let path = if list.is_empty() { String::new() } else { self.path(key) };
+        let objects = list.iter().filter_map(Value::as_object);
+        objects.enumerate().map(move |(n, object)| At::new(object, format!("{path}[{n}]")))
     }
 
     /// Whether a field is there and not null.

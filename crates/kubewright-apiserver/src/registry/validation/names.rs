@@ -150,18 +150,17 @@ impl NameRule {
 /// Why a text is no qualified name (`prefix/name`): label keys, annotation keys, finalizers.
 pub fn qualified(text: &str) -> Vec<String> {
     let mut why = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => *name,
-        [prefix, name] => {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((prefix, name)) if !name.contains('/') => {
             if prefix.is_empty() {
                 why.push("prefix part must be non-empty".into());
             } else {
                 why.extend(subdomain(prefix).into_iter().map(|w| format!("prefix part {w}")));
             }
-            *name
+            name
         }
-        _ => {
+        Some(_) => {
             let mut text = QUALIFIED.replacen("name part ", "a qualified name ", 1);
             text.push_str(" with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
             return vec![text];

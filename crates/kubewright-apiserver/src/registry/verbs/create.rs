@@ -45,7 +45,12 @@ impl Registry {
         let ty = call.ty;
         let now = self.now();
         self.check_stored(ty)?;
-        meta_mut(&mut object).remove("resourceVersion");
+        for key in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            meta_mut(&mut object).remove(key);
+        }
+        if let Some(warning) = objectmeta::dedupe_owners(&mut object) {
+            call.warn(warning);
+        }
         super::settle(self, ty, &mut object);
         if writer != Writer::Apply {
             let manager = Manager {
@@ -107,9 +112,6 @@ impl Registry {
 
     fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {
         let metadata = meta_mut(object);
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            metadata.remove(key);
-        }
         if generates && !base.is_empty() {
             let name = objectmeta::generated_name(base, &self.random.suffix());
             metadata.insert("name".into(), name.into());

@@ -282,9 +282,16 @@ impl Registry {
             return period > 0;
         };
         // A second deletion may only shorten the time.
-        let period = options.grace.map_or(before, |asked| asked.max(0).min(before));
+        let asked = options.grace.map(|asked| if asked < 0 { 1 } else { asked });
+        let mut period = asked.map_or(before, |asked| asked.min(before));
         if period < before {
-            let until = deleted - jiff::SignedDuration::from_secs(before - period);
+            let mut until = deleted - jiff::SignedDuration::from_secs(before - period);
+            let now = self.clock.now();
+            if until < now {
+                // The whole period is over already: as short as a graceful end can be, if one was asked for.
+                until = now;
+                period = period.min(1);
+            }
             let metadata = meta_mut(new);
             metadata.insert("deletionTimestamp".into(), crate::clock::seconds(until).into());
             metadata.insert("deletionGracePeriodSeconds".into(), period.into());
@@ -348,17 +355,19 @@ fn mark_propagation(call: &Call<'_>, options: &DeleteOptions, object: &mut Json)
 }
 
 fn check_preconditions(call: &Call<'_>, options: &DeleteOptions, stored: &Object) -> Result<(), Status> {
-    let conflict = |what: &str, wanted: &str, is: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
-        Status::conflict(call.ty.about(call.name), &why)
+    let conflict = |what: &str, wanted: &str, is: &str, perhaps: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might \
+             have been {perhaps}"
+        );
+        Status::conflict(call.ty.about_kind(call.name), &why)
     };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != stored.meta.uid.as_ref()) {
-        return Err(conflict("UID", uid, &stored.meta.uid));
+        return Err(conflict("UID", uid, &stored.meta.uid, "deleted and then recreated"));
     }
     let version = stored.revision.to_string();
     if let Some(wanted) = options.resource_version.as_deref().filter(|v| *v != version) {
-        return Err(conflict("ResourceVersion", wanted, &version));
+        return Err(conflict("ResourceVersion", wanted, &version, "modified"));
     }
     Ok(())
 }

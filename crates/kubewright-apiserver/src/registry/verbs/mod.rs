@@ -32,6 +32,23 @@ pub(super) fn resettle(registry: &Registry, ty: &Descriptor, object: &mut Json) 
 }
 
 /// Checks that the body is of the type and namespace that the URL says.
+/// What is written must have the name that the URL says.
+pub(super) fn check_name(call: &Call<'_>, name: &str) -> Result<(), Status> {
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
+    }
+    if name != call.name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    Ok(())
+}
+
 pub(super) fn check_target(call: &Call<'_>, object: &mut Json) -> Result<(), Status> {
     let metadata = super::json::meta_mut(object);
     if call.ty.namespaced() {

@@ -122,9 +122,6 @@ impl ListOptions {
                 errors.forbidden("continue", "continue is forbidden for watch");
             }
         } else {
-            if self.initial_events.is_some() {
-                errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
-            }
             if !version_match.is_empty() {
                 if self.resource_version.is_empty() {
                     errors.forbidden(
@@ -144,6 +141,9 @@ impl ListOptions {
                         "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
                     );
                 }
+            }
+            if self.initial_events.is_some() {
+                errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
             }
         }
         if errors.is_empty() {

@@ -7,7 +7,7 @@ use crate::{
     registry::{
         Registry,
         call::{Answer, Call},
-        json::{Json, meta, meta_mut, text},
+        json::{meta, meta_mut, text},
         semantics::{Manager, Patch, PatchKind},
     },
     status::Status,
@@ -36,7 +36,7 @@ impl Registry {
             }
             let mut object = decoded.object;
             super::check_target(call, &mut object)?;
-            check_name(call, kind, &mut object)?;
+            super::check_name(call, text(meta(&object), "name"))?;
             let object = self.create_object(call, object, Writer::Apply).await?;
             return Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object });
         }
@@ -54,31 +54,12 @@ impl Registry {
                         meta_mut(&mut object).remove("resourceVersion");
                     }
                     super::check_target(call, &mut object)?;
-                    check_name(call, kind, &mut object)?;
+                    super::check_name(call, text(meta(&object), "name"))?;
                     Ok(object)
                 },
                 if kind == PatchKind::Apply { Writer::Apply } else { Writer::Patch },
             )
             .await?;
         Ok(Answer::Stored { code: 200, ty: Arc::clone(call.ty), object })
-    }
-}
-
-/// A patch cannot rename; one that does not name the object means the one of the URL.
-fn check_name(call: &Call<'_>, kind: PatchKind, object: &mut Json) -> Result<(), Status> {
-    match text(meta(object), "name") {
-        "" if kind == PatchKind::Apply => Err(Status::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.name
-        ))),
-        "" => {
-            meta_mut(object).insert("name".into(), call.name.into());
-            Ok(())
-        }
-        name if name == call.name => Ok(()),
-        name => Err(Status::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        ))),
     }
 }

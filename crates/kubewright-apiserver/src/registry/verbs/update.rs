@@ -15,7 +15,7 @@ use crate::{
         semantics::Manager,
         validation::Errors,
     },
-    status::{About, Status},
+    status::Status,
     storage::{Expect, Object},
 };
 
@@ -41,21 +41,7 @@ impl Registry {
     /// PUT.
     pub async fn update(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
         super::check_target(call, &mut object)?;
-        match text(meta(&object), "name") {
-            "" => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                    call.name
-                )));
-            }
-            name if name != call.name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    call.name
-                )));
-            }
-            _ => {}
-        }
+        super::check_name(call, text(meta(&object), "name"))?;
         let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
         if !exists && call.subresource.is_empty() && call.ty.create_on_put {
             let object = self.create_object(call, object, Writer::Put).await?;
@@ -106,6 +92,9 @@ impl Registry {
     ) -> Result<Option<Arc<Object>>, Status> {
         let ty = call.ty;
         meta_mut(&mut new).remove("selfLink");
+        if let Some(warning) = objectmeta::dedupe_owners(&mut new) {
+            call.warn(warning);
+        }
         // An empty list of managers is a wish, not an empty field: it must survive the canonical form.
         let forgets = meta(&new).get("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
         super::settle(self, ty, &mut new);
@@ -239,18 +228,8 @@ impl Registry {
 /// The version that a body insists on.
 fn wanted_version(call: &Call<'_>, new: &Json, writer: Writer) -> Result<Option<u64>, Status> {
     let text = text(meta(new), "resourceVersion");
-    let version = super::options::revision(text).map_err(|_| {
-        if call.ty.custom.is_some() {
-            return Status::internal(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
-        }
-        let mut errors = Errors::default();
-        errors.invalid(
-            "metadata.resourceVersion",
-            text,
-            &format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Status::invalid(About { ..call.ty.about_kind(call.name) }, &errors)
-    })?;
+    let version = super::options::revision(text)
+        .map_err(|_| Status::internal(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?;
     if version > 0 {
         return Ok(Some(version));
     }

@@ -1,7 +1,7 @@
 //! Decodes with one eye on the schema: a serde seed that builds the value and notes, in the order of the document,
 //! repeated keys, unknown fields and the first value of a wrong type.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::{
     Deserializer,
@@ -23,8 +23,8 @@ const TOO_DEEP: &str = "exceeded max depth";
 pub(super) struct Context {
     /// `spec.containers[0].image`, for findings.
     path: String,
-    /// `spec.containers.image`, for type errors.
-    fields: Vec<String>,
+    /// `.spec.containers.image`, for type errors.
+    fields: String,
     findings: Vec<String>,
     wrong_type: Option<String>,
     depth_left: usize,
@@ -38,14 +38,30 @@ struct Place<'n> {
     /// The reference that led here, for the type's name; `None` at the root.
     child: Option<&'n Child>,
     /// The struct that the field belongs to.
-    owner: &'n str,
+    owner: Owner<'n>,
+}
+
+/// A struct, by whatever leads to its name: only messages need that.
+#[derive(Clone, Copy)]
+enum Owner<'n> {
+    Kind(&'n str),
+    Definition(u16),
+}
+
+impl fmt::Display for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kind(name) => name,
+            Self::Definition(id) => Schemas::builtin().name_of(*id).rsplit('.').next().unwrap_or_default(),
+        })
+    }
 }
 
 impl Context {
     pub(super) fn new(depth: usize) -> Self {
         Self {
             path: String::new(),
-            fields: Vec::new(),
+            fields: String::new(),
             findings: Vec::new(),
             wrong_type: None,
             depth_left: depth,
@@ -58,7 +74,7 @@ impl Context {
         source: D,
         schema: Option<(&Node, &str)>,
     ) -> Result<Value, D::Error> {
-        let place = schema.map(|(node, kind)| Place { node, child: None, owner: kind });
+        let place = schema.map(|(node, kind)| Place { node, child: None, owner: Owner::Kind(kind) });
         Seed { context: self, place }.deserialize(source)
     }
 
@@ -92,10 +108,10 @@ impl Context {
             Problem::Custom(message) => message,
             Problem::Kind(found) => {
                 let wanted = place.child.map(go_type).unwrap_or_default();
-                let fields = self.fields.join(".");
                 format!(
-                    "json: cannot unmarshal {found} into Go struct field {}.{fields} of type {wanted}",
-                    place.owner
+                    "json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}",
+                    place.owner,
+                    self.fields.strip_prefix('.').unwrap_or_default()
                 )
             }
         });
@@ -129,11 +145,11 @@ impl<'n> Seed<'_, 'n> {
         Ok(())
     }
 
-    /// The struct name that errors below this node carry.
-    fn owner(place: Place<'n>) -> &'n str {
+    /// The struct that errors below this node name.
+    fn owner(place: Place<'n>) -> Owner<'n> {
         match (place.child, &place.node.kind) {
             (Some(Child::Builtin(id)), Kind::Object(object)) if !object.fields.is_empty() => {
-                Schemas::builtin().name_of(*id).rsplit('.').next().unwrap_or(place.owner)
+                Owner::Definition(*id)
             }
             _ => place.owner,
         }
@@ -193,9 +209,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         let mut out = Vec::new();
         let length = self.context.path.len();
         loop {
-            self.context.path.push('[');
-            self.context.path.push_str(&out.len().to_string());
-            self.context.path.push(']');
+            // Writing into a string cannot fail.
+            let _ = write!(self.context.path, "[{}]", out.len());
             let item = items.next_element_seed(Seed { context: self.context, place: item_place })?;
             self.context.path.truncate(length);
             match item {
@@ -231,23 +246,27 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 entries.next_value::<serde::de::IgnoredAny>()?;
                 continue;
             }
-            if out.contains_key(&key) {
+            let is_repeated = out.contains_key(&key);
+            if is_repeated {
                 self.context.find("duplicate field", &key);
             }
-            let length = self.context.path.len();
+            let (length, fields_length) = (self.context.path.len(), self.context.fields.len());
             if length > 0 {
                 self.context.path.push('.');
             }
             self.context.path.push_str(&key);
             if field.is_some() {
-                self.context.fields.push(key.clone());
+                self.context.fields.push('.');
+                self.context.fields.push_str(&key);
             }
             let value = entries.next_value_seed(Seed { context: self.context, place })?;
-            if field.is_some() {
-                self.context.fields.pop();
-            }
+            self.context.fields.truncate(fields_length);
             self.context.path.truncate(length);
-            insert(&mut out, key, value, object.is_some());
+            if is_repeated {
+                insert(&mut out, key, value, object.is_some());
+            } else {
+                out.insert(key, value);
+            }
         }
         self.context.depth_left += 1;
         Ok(Value::Object(out))

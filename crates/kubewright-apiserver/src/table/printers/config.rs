@@ -27,11 +27,6 @@ pub(super) static SECRET: Printer = printer(&[NAME, column("Type"), column("Data
     vec![name(o).into(), text(o, "type").into(), entries(o, &["data"]).into(), age(o, now)]
 });
 
-pub(super) static CREATED: Printer =
-    printer(&[NAME, Column { name: "Created At", kind: "string", format: "", priority: 0 }], |o, _| {
-        vec![name(o).into(), text(meta(o), "creationTimestamp").into()]
-    });
-
 pub(super) static QUOTA: Printer = printer(&[NAME, column("Request"), column("Limit"), AGE], |quota, now| {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (key, hard) in at(quota, &["status", "hard"]).and_then(Value::as_object).into_iter().flatten() {
@@ -158,7 +153,8 @@ pub(super) static POLICY_BINDING: Printer =
         vec![name(o).into(), text_at(o, &["spec", "policyName"]).into(), param.into(), age(o, now)]
     });
 
-pub(super) static DEFINITION: Printer =
+/// For types that have no columns of their own.
+pub(super) static CREATED: Printer =
     printer(&[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }], |o, _| {
         vec![name(o).into(), text(meta(o), "creationTimestamp").into()]
     });

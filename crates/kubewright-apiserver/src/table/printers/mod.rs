@@ -49,7 +49,6 @@ pub(super) fn of(group: &str, kind: &str) -> &'static Printer {
         ("", "ConfigMap") => &config::CONFIG_MAP,
         ("", "Secret") => &config::SECRET,
         ("", "ResourceQuota") => &config::QUOTA,
-        ("", "LimitRange") => &config::CREATED,
         ("" | "events.k8s.io", "Event") => &config::EVENT,
         ("", "ServiceAccount") => &NAMED,
         ("", "Service") => &services::SERVICE,
@@ -85,7 +84,7 @@ pub(super) fn of(group: &str, kind: &str) -> &'static Printer {
         ) => &config::WEBHOOKS,
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => &config::POLICY,
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => &config::POLICY_BINDING,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => &config::DEFINITION,
+        ("", "LimitRange") | ("apiextensions.k8s.io", "CustomResourceDefinition") => &config::CREATED,
         ("apiregistration.k8s.io", "APIService") => &config::API_SERVICE,
         _ => &FALLBACK,
     }

@@ -50,20 +50,89 @@ fn container_reason(status: &Json) -> Option<String> {
     })
 }
 
-/// What an unfinished initialisation shows; `None` when it is finished.
-fn initialising(pod: &Json, status: &Json) -> Option<String> {
-    let total = object(pod, "spec").map_or(0, |s| list(s, "initContainers").len());
+fn is(container: &Json, what: &str) -> bool {
+    container.get(what).and_then(Value::as_bool) == Some(true)
+}
+
+/// Containers that have been counted so far.
+#[derive(Default)]
+struct Tally<'a> {
+    ready: usize,
+    restarts: i64,
+    last_restart: Option<&'a str>,
+}
+
+impl<'a> Tally<'a> {
+    fn restarted(&mut self, container: &'a Json) {
+        self.restarts += number_at(container, &["restartCount"]);
+        let ended = at(container, &["lastState", "terminated", "finishedAt"]).and_then(Value::as_str);
+        self.last_restart = self.last_restart.max(ended);
+    }
+}
+
+/// What an unfinished initialisation shows; `None` when it is finished. Init containers that go on running beside the
+/// others count among these once they have started.
+fn initialising<'a>(
+    spec: &Json,
+    status: &'a Json,
+    all: &mut Tally<'a>,
+    beside: &mut Tally<'a>,
+) -> Option<String> {
     for (n, container) in objects(status, "initContainerStatuses").enumerate() {
+        all.restarted(container);
+        let goes_on = objects(spec, "initContainers")
+            .any(|c| text(c, "name") == text(container, "name") && text(c, "restartPolicy") == "Always");
+        if goes_on {
+            beside.restarted(container);
+        }
         let ended = at(container, &["state", "terminated"]).and_then(Value::as_object);
         if ended.is_some_and(|e| number_at(e, &["exitCode"]) == 0) {
             continue;
         }
+        if goes_on && is(container, "started") {
+            let ready = usize::from(is(container, "ready"));
+            all.ready += ready;
+            beside.ready += ready;
+            continue;
+        }
         return Some(match container_reason(container) {
             Some(reason) if reason != "PodInitializing" => format!("Init:{reason}"),
-            _ => format!("Init:{n}/{total}"),
+            _ => format!("Init:{n}/{}", list(spec, "initContainers").len()),
         });
     }
     None
+}
+
+/// What the containers of an initialised pod make of its reason.
+fn running<'a>(status: &'a Json, reason: &mut String, tally: &mut Tally<'a>) {
+    let (mut runs, mut failed) = (false, None);
+    let statuses: Vec<&Json> = objects(status, "containerStatuses").collect();
+    for container in statuses.into_iter().rev() {
+        tally.restarted(container);
+        let state = object(container, "state");
+        if let Some(why) = container_reason(container) {
+            let code = state.and_then(|s| object(s, "terminated")).map(|e| number_at(e, &["exitCode"]));
+            if code.is_some_and(|code| code != 0) {
+                failed = Some(why.clone());
+            }
+            *reason = why;
+        } else if is(container, "ready") && state.is_some_and(|s| s.contains_key("running")) {
+            runs = true;
+            tally.ready += 1;
+        }
+    }
+    if reason != "Completed" {
+        return;
+    }
+    let is_ready =
+        objects(status, "conditions").any(|c| text(c, "type") == "Ready" && text(c, "status") == "True");
+    if runs && is_ready {
+        "Running".clone_into(reason);
+    } else if let Some(failed) = failed {
+        *reason = failed;
+    } else if runs {
+        "NotReady".clone_into(reason);
+    }
 }
 
 fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
@@ -78,26 +147,17 @@ fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
             "SchedulingGated".clone_into(&mut reason);
         }
     }
-    let statuses: Vec<&Json> = objects(status, "containerStatuses").collect();
-    let ready = statuses.iter().filter(|c| {
-        c.get("ready").and_then(Value::as_bool) == Some(true) && at(c, &["state", "running"]).is_some()
-    });
-    let ready = ready.count();
-    let mut restarts: i64 = statuses.iter().map(|c| number_at(c, &["restartCount"])).sum();
-    if let Some(initial) = initialising(pod, status) {
+    let (mut tally, mut beside) = (Tally::default(), Tally::default());
+    let initial = initialising(spec, status, &mut tally, &mut beside);
+    let initialised = objects(status, "conditions")
+        .any(|c| text(c, "type") == "Initialized" && text(c, "status") == "True");
+    let starts = initial.is_some();
+    if let Some(initial) = initial {
         reason = initial;
-        restarts = objects(status, "initContainerStatuses").map(|c| number_at(c, &["restartCount"])).sum();
-    } else {
-        let mut running = false;
-        for container in statuses.iter().rev() {
-            match container_reason(container) {
-                Some(why) => reason = why,
-                None => running |= container.get("ready").and_then(Value::as_bool) == Some(true),
-            }
-        }
-        if reason == "Completed" && running {
-            "Running".clone_into(&mut reason);
-        }
+    }
+    if !starts || initialised {
+        tally = beside;
+        running(status, &mut reason, &mut tally);
     }
     if meta(pod).contains_key("deletionTimestamp") {
         let finished = matches!(text(status, "phase"), "Succeeded" | "Failed");
@@ -107,17 +167,16 @@ fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
             "Terminating".clone_into(&mut reason);
         }
     }
-    let last = statuses
-        .iter()
-        .filter_map(|c| at(c, &["lastState", "terminated", "finishedAt"]).and_then(Value::as_str))
-        .max();
-    let restarts = match last {
-        Some(time) if restarts > 0 => format!("{restarts} ({} ago)", since(time, now)),
-        _ => restarts.to_string(),
+    let restarts = match tally {
+        Tally { restarts, last_restart: Some(time), .. } if restarts > 0 => {
+            format!("{restarts} ({} ago)", since(time, now))
+        }
+        Tally { restarts, .. } => restarts.to_string(),
     };
+    let beside = objects(spec, "initContainers").filter(|c| text(c, "restartPolicy") == "Always").count();
     vec![
         name(pod).into(),
-        format!("{ready}/{}", list(spec, "containers").len()).into(),
+        format!("{}/{}", tally.ready, list(spec, "containers").len() + beside).into(),
         reason.into(),
         restarts.into(),
         age(pod, now),

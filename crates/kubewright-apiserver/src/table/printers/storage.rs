@@ -131,7 +131,7 @@ pub(super) static CLASS: Printer = printer(
         column("Provisioner"),
         column("ReclaimPolicy"),
         column("VolumeBindingMode"),
-        boolean("AllowVolumeExpansion"),
+        column("AllowVolumeExpansion"),
         AGE,
     ],
     |class, now| {

@@ -117,7 +117,7 @@ pub(super) static DAEMON_SET: Printer = printer(
 );
 
 pub(super) static REVISION: Printer =
-    printer(&[NAME, column("Controller"), number("Revision"), AGE], |o, now| {
+    printer(&[NAME, column("Controller"), column("Revision"), AGE], |o, now| {
         let owner = object(o, "metadata").and_then(|m| {
             objects(m, "ownerReferences").find(|r| r.get("controller").and_then(Value::as_bool) == Some(true))
         });
@@ -195,7 +195,7 @@ pub(super) static CRON_JOB: Printer = printer(
         NAME,
         column("Schedule"),
         column("Timezone"),
-        column("Suspend"),
+        Column { name: "Suspend", kind: "boolean", format: "", priority: 0 },
         number("Active"),
         column("Last Schedule"),
         AGE,

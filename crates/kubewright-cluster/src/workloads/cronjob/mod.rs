@@ -3,9 +3,7 @@
 //! A pass first puts the list of active jobs in order, then history, then looks whether a start is due. Of several that
 //! were missed only the latest is made up for.
 
-mod field;
 pub(crate) mod reconcile;
-mod schedule;
 
 use std::time::Duration;
 
@@ -17,13 +15,13 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use kubewright_cron::{Missed, Schedule};
 
 use super::{
     job::is_finished,
     pods,
     step::{Note, Step},
 };
-use schedule::Schedule;
 
 /// The clock of the controller may be a little behind that of the timer.
 const DELTA: Duration = Duration::from_millis(100);
@@ -171,8 +169,8 @@ fn start(
         let wait = schedule.next(from)?.duration_since(now);
         Some(Duration::try_from(wait).unwrap_or_default() + DELTA)
     };
-    let Some((due, many)) = schedule.latest(earliest, now) else {
-        plan.after = next(now);
+    let Some(Missed { latest: due, many }) = schedule.missed(earliest, now) else {
+        plan.after = next(earliest);
         return;
     };
     if many {
@@ -180,7 +178,8 @@ fn start(
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         say(Note::warning("TooManyMissedTimes", message));
     }
-    plan.after = next(now);
+    // From the start before and not from now: `@every` keeps its beat.
+    plan.after = next(due);
     let job = job(cron, spec, due, &schedule);
     if active.iter().any(|listed| listed.name == job.metadata.name) {
         return;

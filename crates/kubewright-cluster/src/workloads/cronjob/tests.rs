@@ -75,6 +75,17 @@ fn a_job_starts_in_its_minute_and_carries_it_in_its_name() {
 }
 
 #[test]
+fn a_period_is_counted_from_the_start_before() {
+    let mut cron = cron(&json!({"schedule": "@every 10s"}));
+    let mut jobs = Vec::new();
+    let begun = time(0).as_second();
+    cron.metadata.creation_timestamp = Some(pods::stamp(time(0)));
+    let plan = carry_out(&mut cron, &mut jobs, 13);
+    assert_eq!(plan.start.map(|(_, due)| due.as_second() - begun), Some(10));
+    assert_eq!(plan.after, Some(Duration::from_secs(7) + DELTA), "the next is due at twenty");
+}
+
+#[test]
 fn policies_decide_what_happens_to_a_job_that_still_runs() {
     for (policy, after_second) in [("Allow", 2), ("Forbid", 1), ("Replace", 1)] {
         let mut cron = cron(&json!({"concurrencyPolicy": policy}));

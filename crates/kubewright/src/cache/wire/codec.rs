@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -131,7 +132,9 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         let Some(metadata) = spans.metadata.clone() else {
             return Err(unusable("it has no metadata".to_owned()));
         };
-        let cut = spans.managed_fields.clone().filter(|_| !self.keep_managed_fields);
+        // Of a metadata that is there twice the last counts, and what was found in an earlier one is not in it.
+        let is_inside = |cut: &Range<usize>| metadata.start <= cut.start && cut.end <= metadata.end;
+        let cut = spans.managed_fields.clone().filter(|cut| !self.keep_managed_fields && is_inside(cut));
         scratch.clear();
         self.type_header(spans, scratch);
         // The text's own opening brace is replaced by the header, which ends where the members begin.
@@ -144,7 +147,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             None => scratch.extend_from_slice(&text[1..]),
         }
         let start = shift + metadata.start - 1;
-        let end = shift + metadata.end - 1 - cut.as_ref().map_or(0, std::ops::Range::len);
+        let end = shift + metadata.end - 1 - cut.as_ref().map_or(0, Range::len);
         let view = std::str::from_utf8(&scratch[start..end])
             .map_err(|error| error.to_string())
             .and_then(|text| serde_json::from_str::<MetaView<'_>>(text).map_err(|error| error.to_string()))

@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
-
 /// Where the interesting parts of one object lie, as offsets from its opening brace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Spans {
@@ -33,6 +31,8 @@ pub(crate) enum Progress {
     Complete(usize),
     /// The array of the top-level `items` begins after this offset (only when asked for).
     Items(usize),
+    /// Everything that matters has been found (only when asked for); the object goes on.
+    Enough,
     /// A closing bracket without an opening one, or a first byte that opens no object.
     Unbalanced,
 }
@@ -47,6 +47,14 @@ enum Member {
     Metadata,
     ManagedFields,
     Items,
+}
+
+/// Where a scan stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    End,
+    Items,
+    Metadata,
 }
 
 /// A scan of one object over a buffer that may still grow.
@@ -66,7 +74,7 @@ pub(crate) struct Scanner {
     value_start: usize,
     key_start: usize,
     last_comma: Option<usize>,
-    stop_at_items: bool,
+    stop: Stop,
     spans: Spans,
 }
 
@@ -81,14 +89,20 @@ impl Scanner {
             value_start: 0,
             key_start: 0,
             last_comma: None,
-            stop_at_items: false,
+            stop: Stop::End,
             spans: Spans::default(),
         }
     }
 
     /// A scan that stops where the elements of the top-level `items` begin.
     pub(crate) fn until_items() -> Self {
-        Self { stop_at_items: true, ..Self::new() }
+        Self { stop: Stop::Items, ..Self::new() }
+    }
+
+    /// A scan that stops when it knows the type and the metadata: for objects whose end is known without it. Servers write
+    /// these first, so the larger part of most objects is not looked at.
+    pub(crate) fn until_metadata() -> Self {
+        Self { stop: Stop::Metadata, ..Self::new() }
     }
 
     pub(crate) fn into_spans(self) -> Spans {
@@ -98,26 +112,21 @@ impl Scanner {
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> Progress {
         while self.at < bytes.len() {
             if let Some(start) = self.string {
-                match memchr2(b'"', b'\\', &bytes[self.at..]) {
-                    None => {
-                        self.at = bytes.len();
+                match string_end(bytes, self.at) {
+                    Ok(end) => {
+                        self.at = end + 1;
+                        self.string = None;
+                        self.end_string(bytes, start..end);
+                        continue;
+                    }
+                    Err(at) => {
+                        self.at = at;
                         return Progress::Incomplete;
                     }
-                    Some(skip) => {
-                        let found = self.at + skip;
-                        if bytes[found] == b'\\' {
-                            if found + 1 >= bytes.len() {
-                                self.at = found;
-                                return Progress::Incomplete;
-                            }
-                            self.at = found + 2;
-                        } else {
-                            self.at = found + 1;
-                            self.string = None;
-                            self.end_string(bytes, start..found);
-                        }
-                    }
                 }
+            }
+            if self.depth > 2 {
+                self.skip(bytes);
                 continue;
             }
             let byte = bytes[self.at];
@@ -130,7 +139,7 @@ impl Scanner {
                     }
                     if self.depth == 1 && self.value[0] {
                         self.value_start = self.at - 1;
-                        if self.stop_at_items && self.member[0] == Member::Items && byte == b'[' {
+                        if self.stop == Stop::Items && self.member[0] == Member::Items && byte == b'[' {
                             return Progress::Items(self.at);
                         }
                         if self.member[0] == Member::Metadata {
@@ -148,6 +157,9 @@ impl Scanner {
                         self.end_nested_member();
                         self.depth = 1;
                         self.end_nested();
+                        if self.stop == Stop::Metadata && self.knows_enough() {
+                            return Progress::Enough;
+                        }
                     }
                     _ => self.depth -= 1,
                 },
@@ -177,6 +189,33 @@ impl Scanner {
             }
         }
         Progress::Incomplete
+    }
+
+    /// Passes over what lies too deep to matter, in a loop that looks at brackets and strings alone.
+    fn skip(&mut self, bytes: &[u8]) {
+        let (mut at, mut depth) = (self.at, self.depth);
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match CLASSES[usize::from(byte)] {
+                Class::Other => {}
+                Class::Quote => match string_end(bytes, at) {
+                    Ok(end) => at = end + 1,
+                    Err(incomplete) => {
+                        self.string = Some(at);
+                        at = incomplete;
+                        break;
+                    }
+                },
+                Class::Open => depth += 1,
+                Class::Close => {
+                    depth -= 1;
+                    if depth == 2 {
+                        break;
+                    }
+                }
+            }
+        }
+        (self.at, self.depth) = (at, depth);
     }
 
     fn end_string(&mut self, bytes: &[u8], text: Range<usize>) {
@@ -217,6 +256,10 @@ impl Scanner {
         }
     }
 
+    fn knows_enough(&self) -> bool {
+        self.spans.metadata.is_some() && self.spans.kind.is_some() && self.spans.api_version.is_some()
+    }
+
     fn end_nested(&mut self) {
         let span = self.value_start..self.at;
         match self.member[0] {
@@ -225,6 +268,67 @@ impl Scanner {
             _ => {}
         }
     }
+}
+
+/// What a byte outside of strings is to those who only balance brackets.
+#[derive(Clone, Copy)]
+enum Class {
+    Other,
+    Quote,
+    Open,
+    Close,
+}
+
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    classes[b'"' as usize] = Class::Quote;
+    classes[b'{' as usize] = Class::Open;
+    classes[b'[' as usize] = Class::Open;
+    classes[b'}' as usize] = Class::Close;
+    classes[b']' as usize] = Class::Close;
+    classes
+};
+
+/// Where the string that goes on at this offset has its closing quote; or, when that is yet to come, where to go on.
+///
+/// Eight bytes at a time, because most strings in an object are shorter than what a vector instruction pays off for.
+#[inline]
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
+    loop {
+        let rest = &bytes[at..];
+        let found = match rest.first_chunk::<8>() {
+            Some(chunk) => match quote_or_backslash(u64::from_le_bytes(*chunk)) {
+                None => {
+                    at += 8;
+                    continue;
+                }
+                found => found,
+            },
+            None => rest.iter().position(|byte| matches!(byte, b'"' | b'\\')),
+        };
+        match found {
+            None => return Err(bytes.len()),
+            Some(found) => at += found,
+        }
+        if bytes[at] == b'"' {
+            return Ok(at);
+        }
+        // A backslash and what it escapes are passed together.
+        if at + 1 >= bytes.len() {
+            return Err(at);
+        }
+        at += 2;
+    }
+}
+
+/// The place of the first quote or backslash among eight bytes.
+#[inline]
+fn quote_or_backslash(word: u64) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The lowest bit of this that is set is the top bit of the first byte that is zero.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
+    let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
+    (found != 0).then_some((found.trailing_zeros() / 8) as usize)
 }
 
 #[cfg(test)]
@@ -280,6 +384,21 @@ mod tests {
         let (_, spans) = scan_in_steps(text, 1);
         assert_eq!(&text[spans.kind.unwrap()], "Pod");
         assert_eq!(&text[spans.api_version.unwrap()], "v1");
+    }
+
+    #[test]
+    fn a_scan_for_metadata_stops_behind_it_unless_the_type_comes_later() {
+        let scan = |text: &str| {
+            let mut scanner = Scanner::until_metadata();
+            (scanner.advance(text.as_bytes()), scanner.into_spans())
+        };
+        let first = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","managedFields":[]},"spec":{"#;
+        let (progress, spans) = scan(first);
+        assert_eq!(progress, Progress::Enough);
+        assert_eq!(&first[spans.metadata.unwrap()], r#"{"name":"a","managedFields":[]}"#);
+        assert_eq!(&first[spans.managed_fields.unwrap()], r#","managedFields":[]"#);
+        let last = r#"{"metadata":{"name":"a"},"spec":{},"kind":"Pod","apiVersion":"v1"}"#;
+        assert_eq!(scan(last).0, Progress::Complete(last.len()));
     }
 
     #[test]

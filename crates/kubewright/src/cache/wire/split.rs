@@ -92,7 +92,7 @@ impl ListSplitter {
                         at += end;
                         self.stage = Stage::Tail;
                     }
-                    Progress::Unbalanced => return Err(SplitError::NotAList),
+                    Progress::Enough | Progress::Unbalanced => return Err(SplitError::NotAList),
                 },
                 Stage::Between => match bytes.get(at) {
                     None => return Ok(at),
@@ -110,7 +110,9 @@ impl ListSplitter {
                         item(&bytes[at..at + end], scanner.into_spans());
                         at += end;
                     }
-                    Progress::Items(_) | Progress::Unbalanced => return Err(SplitError::NotAList),
+                    Progress::Items(_) | Progress::Enough | Progress::Unbalanced => {
+                        return Err(SplitError::NotAList);
+                    }
                 },
                 Stage::Tail => {
                     self.envelope.extend_from_slice(&bytes[at..]);

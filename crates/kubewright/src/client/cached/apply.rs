@@ -71,7 +71,7 @@ impl<K: Object> Apply<K> {
         }
         let mut value =
             serde_json::to_value(&self.object).map_err(|_| refuse("the object cannot be written as JSON"))?;
-        kind.name_kind(&mut value);
+        kind.name_kind(&mut value, None);
         // The server refuses an apply that carries these, or a version that is not the newest.
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             for bookkeeping in ["managedFields", "resourceVersion", "creationTimestamp", "generation", "uid"]

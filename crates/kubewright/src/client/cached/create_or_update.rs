@@ -6,10 +6,10 @@ use futures::future::BoxFuture;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use super::{ClientError, KindClient, merge::difference};
+use super::{ClientError, ControlledBy, KindClient, merge::difference};
 use crate::{
     Object, ObjectKey,
-    client::{ApiError, Refusal, owner::Reference},
+    client::{ApiError, OwnerError, Refusal, owner::Reference},
 };
 
 /// Whatever a function failed with.
@@ -249,10 +249,15 @@ impl<K: Object> CreateOrUpdate<'_, K> {
             let source = "the function may not change the object's name or namespace".into();
             return Err(ClientError::Mutation { operation: operation(), source });
         }
-        match &self.owner {
-            Some(owner) => Ok(owner.put_on(object, &self.kind.dyntype)?),
-            None => Ok(()),
-        }
+        let Some(owner) = &self.owner else { return Ok(()) };
+        owner.put_on(object, &self.kind.dyntype).map_err(|error| match error {
+            OwnerError::Controlled { controller, uid, owner, .. } => ClientError::Taken {
+                operation: format!("create {} {} for {owner}", self.kind.kind(), self.key),
+                kind: self.kind.kind(),
+                source: ControlledBy { controller, uid },
+            },
+            error => error.into(),
+        })
     }
 
     fn value(&self, object: &K) -> Result<Value, ClientError> {

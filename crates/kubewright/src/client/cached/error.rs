@@ -26,6 +26,16 @@ pub enum ClientError {
     /// The object cannot have this owner.
     #[error(transparent)]
     Owner(#[from] OwnerError),
+    /// An object of that name is there, and somebody else controls it.
+    #[error("cannot {operation}: {source}")]
+    Taken {
+        /// What was to be done, with which object and for whom.
+        operation: String,
+        /// The kind of the object.
+        kind: String,
+        /// Who controls it.
+        source: ControlledBy,
+    },
     /// There is no such index.
     #[error(transparent)]
     Index(#[from] StoreError),
@@ -63,6 +73,28 @@ pub enum ClientError {
         /// What the function said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// Who controls an object that another wants to control.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it exists and is controlled by {controller} (uid {uid})")]
+pub struct ControlledBy {
+    /// Kind and name of who does.
+    pub controller: String,
+    /// The identity of who does.
+    pub uid: String,
+}
+
+impl ClientError {
+    /// What to do about it, where that is not in the text itself.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Taken { kind, .. } => {
+                Some(format!("choose another name for it, or remove the owner from the existing {kind}"))
+            }
+            _ => None,
+        }
+    }
 }
 
 fn place(namespace: Option<&str>) -> String {

@@ -126,22 +126,18 @@ impl<K: Object> KindClient<K> {
     }
 
     async fn served(&self, key: &ObjectKey) -> Result<Option<Lazy<K>>, ClientError> {
-        let found = self.read(key, None).await?;
-        Ok(found.map(|object| Lazy::new(object, &self.dyntype)).transpose()?)
-    }
-
-    /// The object, or a part of it, from the server.
-    pub(super) async fn read(&self, key: &ObjectKey, part: Option<&str>) -> Result<Option<K>, ClientError> {
-        let operation = self.operation("get", key, part);
+        let operation = self.operation("get", key, None);
         let answer = self
-            .request(&operation, Method::GET, Some(key), key.namespace(), |request, name| match part {
-                Some(part) => request.get_subresource(part, name),
-                None if K::metadata_api() => request.get_metadata(name, &GetParams::default()),
-                None => request.get(name, &GetParams::default()),
+            .request(&operation, Method::GET, Some(key), key.namespace(), |request, name| {
+                if K::metadata_api() {
+                    request.get_metadata(name, &GetParams::default())
+                } else {
+                    request.get(name, &GetParams::default())
+                }
             })
             .await;
         match answer {
-            Ok(object) => Ok(Some(object)),
+            Ok(object) => Ok(Some(Lazy::new(object, &self.dyntype)?)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -150,7 +146,7 @@ impl<K: Object> KindClient<K> {
     /// Creates an object. Without a name it needs `generateName`.
     pub async fn create(&self, object: &K) -> Result<K, ClientError> {
         let operation = format!("create {}", describe(object, &self.dyntype));
-        let body = self.encode(&operation, object)?;
+        let body = self.encode(&operation, object, None)?;
         let namespace = object.meta().namespace.as_deref();
         let params = self.post_params();
         let created = self
@@ -162,18 +158,13 @@ impl<K: Object> KindClient<K> {
 
     /// Replaces an object; refused as a conflict if it has changed since it was read.
     pub async fn update(&self, object: &K) -> Result<K, ClientError> {
-        self.replace(object, None).await
-    }
-
-    pub(super) async fn replace(&self, object: &K, part: Option<&str>) -> Result<K, ClientError> {
         let key = self.key(object)?;
-        let operation = self.operation("update", &key, part);
-        let body = self.encode(&operation, object)?;
+        let operation = self.operation("update", &key, None);
+        let body = self.encode(&operation, object, None)?;
         let params = self.post_params();
         let updated = self
-            .request(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| match part {
-                Some(part) => request.replace_subresource(part, name, &params, body),
-                None => request.replace(name, &params, body),
+            .request(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
+                request.replace(name, &params, body)
             })
             .await?;
         self.written(&updated);
@@ -200,12 +191,7 @@ impl<K: Object> KindClient<K> {
     {
         let verb = if matches!(patch, Patch::Apply(_)) { "apply" } else { "patch" };
         let operation = self.operation(verb, key, part);
-        let params = PatchParams {
-            dry_run: self.client.settings.dry_run,
-            force,
-            field_manager: self.client.settings.field_owner.as_deref().map(str::to_owned),
-            field_validation: None,
-        };
+        let params = self.patch_params(force);
         let patched = self
             .request(&operation, Method::PATCH, Some(key), key.namespace(), |request, name| match part {
                 Some(part) => request.patch_subresource(part, name, &params, patch),
@@ -236,6 +222,15 @@ impl<K: Object> KindClient<K> {
         self.client.caches.note(&K::url_path(&self.dyntype, None), key, version, gone);
     }
 
+    pub(super) fn patch_params(&self, force: bool) -> PatchParams {
+        PatchParams {
+            dry_run: self.client.settings.dry_run,
+            force,
+            field_manager: self.client.settings.field_owner.as_deref().map(str::to_owned),
+            field_validation: None,
+        }
+    }
+
     pub(super) fn post_params(&self) -> PostParams {
         PostParams {
             dry_run: self.client.settings.dry_run,
@@ -250,17 +245,25 @@ impl<K: Object> KindClient<K> {
         }
     }
 
-    fn encode(&self, operation: &str, object: &K) -> Result<Vec<u8>, ApiError> {
-        // Objects that were read as items of a list do not say what they are, and the server wants to know.
+    /// An object of this kind, or of another whose `apiVersion` and `kind` are given.
+    pub(super) fn encode(
+        &self,
+        operation: &str,
+        object: &impl Serialize,
+        types: Option<&[String; 2]>,
+    ) -> Result<Vec<u8>, ApiError> {
         let mut value = serde_json::to_value(object).map_err(|_| unwritable(operation))?;
-        self.name_kind(&mut value);
+        self.name_kind(&mut value, types);
         serde_json::to_vec(&value).map_err(|_| unwritable(operation))
     }
 
-    pub(super) fn name_kind(&self, value: &mut serde_json::Value) {
+    /// Objects that were read as items of a list do not say what they are, and the server wants to know.
+    pub(super) fn name_kind(&self, value: &mut serde_json::Value, types: Option<&[String; 2]>) {
+        let own = || [K::api_version(&self.dyntype).into_owned(), K::kind(&self.dyntype).into_owned()];
         if let Some(object) = value.as_object_mut() {
-            object.insert("apiVersion".into(), K::api_version(&self.dyntype).into());
-            object.insert("kind".into(), K::kind(&self.dyntype).into());
+            let [version, kind] = types.cloned().unwrap_or_else(own);
+            object.insert("apiVersion".into(), version.into());
+            object.insert("kind".into(), kind.into());
         }
     }
 

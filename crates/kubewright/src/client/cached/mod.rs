@@ -39,7 +39,7 @@ pub use self::{
     apply::Apply,
     create_or_update::{CreateOrUpdate, MutationOutcome, Operation, Written},
     delete::{Delete, DeleteAll},
-    error::ClientError,
+    error::{ClientError, ControlledBy},
     finalizer::{CleanUp, Finalizer},
     kind_client::KindClient,
     list::List,

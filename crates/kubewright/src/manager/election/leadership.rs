@@ -134,6 +134,17 @@ impl Leadership {
             let _ = renewing.await;
         }
     }
+
+    /// Ends the term and leaves the Lease as it is: nobody else leads before it has run out. For work that could not be
+    /// stopped in an orderly way, of which something may still be on its way.
+    pub fn abandon(mut self) {
+        self.term.end();
+        if let Some(renewing) = self.renewing.take() {
+            renewing.abort();
+        }
+        // Whoever still renews at this moment must not take the end of this guard for a wish to release.
+        self.stop = CancellationToken::new();
+    }
 }
 
 impl Drop for Leadership {

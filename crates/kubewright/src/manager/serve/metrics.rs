@@ -1,6 +1,9 @@
 //! What is measured in this process.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use parking_lot::Mutex;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -37,6 +40,12 @@ impl Metrics {
             registry.register_collector(Box::new(ElectionMetrics::global().clone()));
         });
         metrics
+    }
+
+    /// The registry of the process, which a manager serves: add metrics of your own to it.
+    pub fn global() -> &'static Self {
+        static GLOBAL: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+        &GLOBAL
     }
 
     /// With nothing yet.

@@ -20,6 +20,8 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A [manager](super::ManagerBuilder::serve) does this by itself; [`Endpoint`] says where and to whom.
+//!
 //! - [`Checks`]: named checks. `?verbose` lists them, `?exclude=NAME` leaves one out, `/readyz/NAME` asks one. What is
 //!   printed is what controller-runtime prints, letter by letter.
 //! - [`Metrics`]: what is measured in this process, in the text format of Prometheus or `OpenMetrics`, as the scraper
@@ -37,6 +39,7 @@
 mod access;
 mod bind;
 mod checks;
+mod endpoint;
 mod metrics;
 mod negotiate;
 mod server;
@@ -48,6 +51,7 @@ mod tls;
 pub use self::{
     access::AccessReview,
     checks::Checks,
+    endpoint::Endpoint,
     metrics::Metrics,
     server::{Builder, ServeError, Server},
     tls::CertificateError,

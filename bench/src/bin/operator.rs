@@ -1,0 +1,70 @@
+//! The sample-controller on kubewright, that of examples/sample-controller: a Deployment per Foo, the status written when
+//! it changed, an event for every sync, as upstream's has it.
+//!
+//! - `operator --kubeconfig FILE [--workers N]`: runs until SIGTERM, then prints what it took.
+//! - `operator --test`: one test from nothing to nothing: a cluster in this process, the definition, the operator, a Foo, its
+//!   Deployment, the end.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    client::ClientBuilder,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use kubewright::{manager::ManagerBuilder, prelude::*};
+use kubewright_bench::{
+    arguments::Arguments,
+    foos,
+    measure::{Phase, resident_bytes},
+    requests::Requests,
+};
+use kubewright_cluster::{Cluster, Controllers};
+use mimalloc::MiMalloc;
+use sample_controller::{Foo, controller::reconcile};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// The operator of examples/sample-controller; upstream's is elected by nobody either.
+fn operator(workers: usize) -> ManagerBuilder {
+    let controller = Controller::of::<Foo>().owns::<Deployment>().workers(workers).reconcile(reconcile);
+    Manager::builder("sample-controller").controller(controller)
+}
+
+#[tokio::main]
+async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let arguments = Arguments::of_process(&["test"]);
+    if arguments.has("test") {
+        return test().await;
+    }
+    let phase = Phase::start();
+    let requests = Requests::default();
+    let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", ""))?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = ClientBuilder::try_from(config)?.with_layer(&requests.layer()).build();
+    operator(arguments.get("workers", 8)).client(client).run().await?;
+    requests
+        .add(phase.stop(1))
+        .with("steady_bytes", resident_bytes())
+        .print("sample-controller", "kubewright");
+    Ok(())
+}
+
+async fn test() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let phase = Phase::start();
+    let began = Instant::now();
+    // envtest has no controllers either.
+    let cluster = Cluster::builder().controllers(Controllers::None).start().await?;
+    foos::define(&cluster.client()).await?;
+    let started = began.elapsed().as_secs_f64();
+    let operator = cluster.run(operator(1)).await?;
+    foos::create(&cluster.client(), 0).await?;
+    while cluster.find::<Deployment>("default/foo-0").await?.is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    operator.stop().await?;
+    cluster.stop().await;
+    phase.stop(1).with("started_s", started).print("operator test", "kubewright");
+    Ok(())
+}

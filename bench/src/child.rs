@@ -1,0 +1,110 @@
+//! Programs that are run and listened to: lines of JSON out, orders in.
+
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{Read as _, Seek as _},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{ChildStdin, ChildStdout, Command},
+};
+
+/// What one step of a benchmark may take.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// A program that is killed when this is dropped.
+pub struct Child {
+    name: String,
+    child: tokio::process::Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    complaints: File,
+}
+
+impl Child {
+    /// Starts a program.
+    pub fn spawn(
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, &Path)],
+    ) -> Result<Self, String> {
+        let mut name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for argument in arguments {
+            let _ = write!(name, " {argument}");
+        }
+        let failed = |error: std::io::Error| format!("cannot run {}: {error}", program.display());
+        let complaints = tempfile::tempfile().map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(complaints.try_clone().map_err(failed)?)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let stdin = child.stdin.take().ok_or("its input is not piped")?;
+        let lines = BufReader::new(child.stdout.take().ok_or("its output is not piped")?).lines();
+        Ok(Self { name, child, stdin, lines, complaints })
+    }
+
+    /// The number of the process, zero when it has ended.
+    pub fn id(&self) -> u32 {
+        self.child.id().unwrap_or(0)
+    }
+
+    /// The next line it prints; `None` when it has ended as it should.
+    pub async fn line(&mut self) -> Result<Option<Value>, String> {
+        let line = match tokio::time::timeout(PATIENCE, self.lines.next_line()).await {
+            Ok(line) => line.map_err(|error| self.failed(&error.to_string()))?,
+            Err(_) => return Err(self.failed("said nothing for too long")),
+        };
+        match line {
+            Some(line) => {
+                let value = serde_json::from_str(&line);
+                value.map(Some).map_err(|error| self.failed(&format!("said {line:?}: {error}")))
+            }
+            None => match self.child.wait().await {
+                Ok(status) if status.success() => Ok(None),
+                Ok(status) => Err(self.failed(&status.to_string())),
+                Err(error) => Err(self.failed(&error.to_string())),
+            },
+        }
+    }
+
+    /// The next line, which must come.
+    pub async fn must_say(&mut self) -> Result<Value, String> {
+        self.line().await?.ok_or_else(|| self.failed("ended too early"))
+    }
+
+    /// Gives an order and waits for the answer.
+    pub async fn order(&mut self, order: &str) -> Result<Value, String> {
+        let told = self.stdin.write_all(format!("{order}\n").as_bytes()).await;
+        told.map_err(|error| self.failed(&error.to_string()))?;
+        self.must_say().await
+    }
+
+    /// Asks it to end, and returns the last line that it prints.
+    pub async fn terminate(mut self) -> Result<Value, String> {
+        if let Some(process) = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        }
+        self.must_say().await
+    }
+
+    /// The name, what happened, and what it complained about last.
+    fn failed(&mut self, what: &str) -> String {
+        const LINES: usize = 8;
+        let mut text = String::new();
+        let _ = self.complaints.rewind();
+        let _ = self.complaints.read_to_string(&mut text);
+        let lines: Vec<&str> = text.lines().collect();
+        format!("{}: {what}\n{}", self.name, lines[lines.len().saturating_sub(LINES)..].join("\n"))
+    }
+}

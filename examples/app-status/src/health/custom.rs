@@ -1,0 +1,80 @@
+//! Custom resources, by what most of them have in common.
+//!
+//! In this order: a condition that says what is wrong, a condition that says that all is well or not, a phase in words, a
+//! count of replicas. An object without a status has not been looked at by anybody yet.
+
+use super::{Fields, Health, State};
+
+/// Conditions that are bad news when they are true, as kstatus and others name them.
+const BAD: [&str; 4] = ["Stalled", "Failed", "Failure", "Degraded"];
+/// Conditions that are good news when they are true, the most telling first.
+const GOOD: [&str; 8] =
+    ["Ready", "Available", "Healthy", "Established", "Synced", "Succeeded", "Complete", "Completed"];
+
+/// How an object of a kind that we know nothing of is.
+pub(super) fn health(object: Fields<'_>) -> Health {
+    let health = by_conditions(object).or_else(|| by_phase(object)).or_else(|| by_replicas(object));
+    let health = health.unwrap_or_else(|| match object.at("/status") {
+        None if object.at("/spec").is_some() => Health::new(State::Unknown, "nobody has reported on it yet"),
+        // Nothing to compare, nothing to be wrong.
+        None => Health::new(State::Ready, ""),
+        Some(_) => Health::new(State::Unknown, "its status has no condition, phase or replicas"),
+    });
+    if health.state != State::Failed && object.is("/spec/suspend") {
+        return Health { state: State::Suspended, ..health };
+    }
+    match replicas(object) {
+        Some((ready, wanted)) if health.ready.is_none() => health.parts(ready, wanted),
+        _ => health,
+    }
+}
+
+fn by_conditions(object: Fields<'_>) -> Option<Health> {
+    let wrong = BAD.iter().filter_map(|name| object.condition(name)).find(|held| held.is("True"));
+    if let Some(wrong) = wrong {
+        return Some(Health::new(State::Failed, wrong.words()));
+    }
+    let reconciling = object.condition("Reconciling").filter(|held| held.is("True"));
+    if let Some(reconciling) = reconciling {
+        return Some(Health::new(State::Progressing, reconciling.words()));
+    }
+    let telling = GOOD.iter().find_map(|name| object.condition(name))?;
+    let state = if telling.is("True") {
+        State::Ready
+    } else if telling.is("False") && telling.reason() == "Suspended" {
+        State::Suspended
+    } else if telling.is("False") {
+        State::NotReady
+    } else {
+        State::Progressing
+    };
+    Some(Health::new(state, telling.words()))
+}
+
+fn by_phase(object: Fields<'_>) -> Option<Health> {
+    let phase =
+        object.text("/status/phase").or(object.text("/status/state")).filter(|phase| !phase.is_empty())?;
+    let state = match phase.to_ascii_lowercase().as_str() {
+        "ready" | "running" | "active" | "bound" | "available" | "healthy" | "deployed" | "online" | "ok"
+        | "synced" => State::Ready,
+        "succeeded" | "complete" | "completed" | "finished" | "done" => State::Done,
+        "failed" | "failing" | "error" | "lost" | "unhealthy" | "degraded" | "rejected" => State::Failed,
+        "suspended" | "paused" => State::Suspended,
+        "terminating" | "deleting" => State::Terminating,
+        "unknown" => State::Unknown,
+        _ => State::Progressing,
+    };
+    Some(Health::new(state, phase))
+}
+
+fn by_replicas(object: Fields<'_>) -> Option<Health> {
+    let (ready, wanted) = replicas(object)?;
+    let state = if ready < wanted { State::Progressing } else { State::Ready };
+    Some(Health::new(state, ""))
+}
+
+fn replicas(object: Fields<'_>) -> Option<(i64, i64)> {
+    let ready = object.number("/status/availableReplicas").or(object.number("/status/readyReplicas"))?;
+    let wanted = object.number("/spec/replicas").or(object.number("/status/replicas")).unwrap_or(1);
+    Some((ready, wanted))
+}

@@ -1,0 +1,128 @@
+//! The command line.
+
+use crate::Board;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+The status of anything in a cluster, live.
+
+Usage: app-status [options] [kind ...]
+
+A kind is what one types after kubectl get: deploy, pods, foos.samplecontroller.k8s.io. ConfigMaps with the label
+app-status.kubewright.dev/watch=true add the kinds they list, while it runs.
+
+Options:
+  -n, --namespace <name>   only this namespace
+  -o, --output <format>    table or json; a table is drawn in place on a terminal, otherwise changes come as lines
+      --once               show everything once and end
+  -h, --help               this";
+
+/// How to show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What the command line says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    /// The kinds.
+    pub kinds: Vec<String>,
+    /// The namespace, if only one.
+    pub namespace: Option<String>,
+    /// How to show it.
+    pub format: Format,
+    /// Whether to show it once only.
+    pub once: bool,
+    /// Whether help is wanted.
+    pub help: bool,
+}
+
+/// Why a command line makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// There is no such option.
+    #[error("there is no option {0}; --help lists them")]
+    Unknown(String),
+    /// An option lacks its value.
+    #[error("{0} needs a value; --help says which")]
+    Incomplete(String),
+    /// There is no such format.
+    #[error("--output is table or json, not {0}")]
+    Format(String),
+}
+
+impl Options {
+    /// Reads a command line, without the name of the program.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, OptionsError> {
+        let mut options = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let (name, inline) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
+                _ => (argument, None),
+            };
+            let mut value = || {
+                inline
+                    .clone()
+                    .or_else(|| arguments.next())
+                    .ok_or_else(|| OptionsError::Incomplete(name.clone()))
+            };
+            match name.as_str() {
+                "-h" | "--help" => options.help = true,
+                "--once" => options.once = true,
+                "-n" | "--namespace" => options.namespace = Some(value()?),
+                "-o" | "--output" => {
+                    options.format = match value()?.as_str() {
+                        "table" => Format::Table,
+                        "json" => Format::Json,
+                        other => return Err(OptionsError::Format(other.to_owned())),
+                    }
+                }
+                option if option.starts_with('-') => return Err(OptionsError::Unknown(option.to_owned())),
+                kind => options.kinds.push(kind.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The board that they ask for.
+    pub fn board(&self) -> Board {
+        let board = Board::new(self.kinds.clone());
+        match &self.namespace {
+            Some(namespace) => board.namespace(namespace),
+            None => board,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, OptionsError> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn kinds_and_options_come_in_any_order() {
+        let options = parse("deploy -n shop --output=json pods --once").unwrap();
+        assert_eq!(options.kinds, ["deploy", "pods"]);
+        assert_eq!(
+            (options.namespace.as_deref(), options.format, options.once),
+            (Some("shop"), Format::Json, true)
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_way_out() {
+        let said = |line: &str| parse(line).unwrap_err().to_string();
+        assert_eq!(said("--watch"), "there is no option --watch; --help lists them");
+        assert_eq!(said("-n"), "-n needs a value; --help says which");
+        assert_eq!(said("-o yaml"), "--output is table or json, not yaml");
+    }
+}

@@ -1,0 +1,41 @@
+//! Any bytes at all as the answer to a list and as a stream of events, in pieces of any size.
+
+use std::{convert::Infallible, sync::Arc};
+
+use crate::wait;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, client::Body};
+use kubewright::cache::{Lazy, ListWatch};
+
+/// The target.
+pub fn run(input: &[u8]) {
+    let Some((size, rest)) = input.split_first() else { return };
+    let size = usize::from(*size).max(1);
+    let pieces: Arc<Vec<Bytes>> = Arc::new(rest.chunks(size).map(Bytes::copy_from_slice).collect());
+    wait(async {
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let pieces = Vec::clone(&pieces).into_iter();
+            let frames = futures::stream::iter(pieces).map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
+            std::future::ready(Ok::<_, Infallible>(Response::new(StreamBody::new(frames))))
+        });
+        let list_watch = ListWatch::<Pod>::new(Client::new(service, "default"));
+        if let Ok((objects, _)) = list_watch.list().await {
+            objects.iter().for_each(read);
+        }
+        if let Ok(mut events) = list_watch.watch("1").await {
+            while let Some(event) = events.next().await {
+                let Ok(event) = event else { break };
+                event.object().into_iter().for_each(read);
+            }
+        }
+    });
+}
+
+fn read(pod: &Lazy<Pod>) {
+    let _ = pod.load();
+}

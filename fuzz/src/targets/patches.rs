@@ -1,0 +1,56 @@
+//! Two documents, cut by a zero byte: the second as each of the four kinds of patch on the first.
+
+use crate::{builtin, parts, saw};
+use kubewright_apiserver::{
+    apply::FieldManager,
+    patch,
+    schema::body::{self, Format, Limits},
+};
+use serde_json::json;
+
+/// The target.
+pub fn run(input: &[u8]) {
+    let limits = Limits::default();
+    let [document, change] = parts::<2>(input);
+    let (gvk, schema) = builtin("apps", "v1", "Deployment");
+    let Ok(document) = body::decode(document, Format::Json, Some((&schema, "Deployment")), &limits) else {
+        return;
+    };
+    let document = document.value;
+    if let Ok(change) = patch::decode(change, &limits) {
+        let change = change.value;
+        for patched in [
+            patch::json::apply(document.clone(), &change),
+            patch::merge::apply(document.clone(), change.clone()),
+            patch::strategic::apply(&schema, document.clone(), change),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            // Whatever a patch makes, it fits the limits or is refused.
+            match body::check(&patched, Some((&schema, "Deployment")), &limits) {
+                Ok(_) => saw("fits"),
+                Err(why) => saw(&why.to_string()),
+            }
+        }
+    }
+    if let Ok(config) = body::decode(change, Format::Yaml, Some((&schema, "Deployment")), &limits) {
+        let mut config = config.value;
+        if !config.is_object() {
+            return;
+        }
+        config["apiVersion"] = "apps/v1".into();
+        config["kind"] = "Deployment".into();
+        let fields = FieldManager::new(&schema, &gvk, "2026-01-01T00:00:00Z");
+        let live = fields.update(None, document, "before");
+        if let Ok(applied) = fields.apply(Some(&live), &config, "fuzz", true) {
+            let again = fields.apply(Some(&applied), &config, "fuzz", true).expect("it applied once");
+            // An object that nobody owns anything of is as good as one that was never applied to.
+            let owners = &applied["metadata"]["managedFields"];
+            if !owners.is_null() {
+                assert_eq!(again["metadata"]["managedFields"], *owners);
+            }
+        }
+        let _ = fields.apply(Some(&json!({"metadata": config["metadata"]})), &config, "fuzz", false);
+    }
+}
