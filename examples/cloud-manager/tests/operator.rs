@@ -176,6 +176,8 @@ async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_dele
         cluster.apply(SAMPLE).await?;
         cluster.settled().await?;
         delete::<CloudManager>(&cluster, "cloudmanager-sample", how.clone()).await?;
+        until_none::<Pod>(&cluster).await?;
+        until_none::<PersistentVolumeClaim>(&cluster).await?;
         cluster.settled().await?;
         assert!(cluster.find::<CloudManager>("default/cloudmanager-sample").await?.is_none(), "{how:?}");
         assert_eq!(names::<Deployment>(&cluster).await?, [""; 0], "{how:?}");

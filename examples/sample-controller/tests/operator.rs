@@ -80,9 +80,7 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
     }
 
     cluster.delete::<Foo>("default/example-foo").await?;
-    cluster.settled().await?;
-    assert_eq!(names::<Deployment>(&cluster).await?, [""; 0]);
-    Ok(())
+    until_none::<Deployment>(&cluster).await
 }
 
 #[kubewright_cluster::test(real)]
@@ -92,6 +90,7 @@ async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluste
         cluster.apply(&foo("example-foo", "web", Some(2))).await?;
         cluster.settled().await?;
         delete::<Foo>(&cluster, "example-foo", how.clone()).await?;
+        until_none::<ReplicaSet>(&cluster).await?;
         cluster.settled().await?;
         assert!(cluster.find::<Foo>("default/example-foo").await?.is_none(), "{how:?}");
         assert_eq!(names::<Deployment>(&cluster).await?, [""; 0], "{how:?}");

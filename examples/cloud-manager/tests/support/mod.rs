@@ -16,7 +16,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PropagationPolicy},
 };
 use kubewright::Result;
-use kubewright_cluster::{Cluster, Operator};
+use kubewright_cluster::{Cluster, HarnessError, Operator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -83,8 +83,9 @@ where
 
 /// What was told of the sample: source, reason and message of its events.
 pub(crate) async fn events(cluster: &Cluster) -> Result<Vec<(String, String, String)>> {
-    let about = "involvedObject.kind=CloudManager,involvedObject.name=cloudmanager-sample";
-    let events = api::<Event>(cluster).list(&ListParams::default().fields(about)).await?;
+    let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
+    let about = format!("involvedObject.uid={}", manager.metadata.uid.unwrap_or_default());
+    let events = api::<Event>(cluster).list(&ListParams::default().fields(&about)).await?;
     let told = |event: Event| {
         let source = event.reporting_component.filter(|name| !name.is_empty());
         let source = source.or(event.source.and_then(|source| source.component));
@@ -120,6 +121,18 @@ pub(crate) async fn until_ready(cluster: &Cluster) -> Result<()> {
     };
     cluster.eventually("the sample is ready", ready).await?;
     Ok(())
+}
+
+/// Waits until there is no object of a kind. The garbage collector of a real cluster learns of a new kind late.
+pub(crate) async fn until_none<K>(cluster: &Cluster) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let gone = async |cluster: &Cluster| {
+        let left = names::<K>(cluster).await.map_err(|error| HarnessError::Operator(error.into()))?;
+        Ok(left.is_empty().then_some(()))
+    };
+    Ok(cluster.eventually("there is none left", gone).await?)
 }
 
 /// Lets the namespace have so many pods.

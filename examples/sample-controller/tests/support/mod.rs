@@ -15,7 +15,7 @@ use kubewright::{
     client::{Clients, Impersonation},
     manager::election::LeaderElection,
 };
-use kubewright_cluster::{Cluster, Operator};
+use kubewright_cluster::{Cluster, HarnessError, Operator};
 use sample_controller::Foo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -103,7 +103,8 @@ where
 
 /// What was told of a Foo: type, reason and message of its events.
 pub(crate) async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String, String, String)>> {
-    let about = ListParams::default().fields(&format!("involvedObject.kind=Foo,involvedObject.name={name}"));
+    let uid = cluster.get::<Foo>(&format!("default/{name}")).await?.metadata.uid.unwrap_or_default();
+    let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
     let events = api::<Event>(cluster).list(&about).await?;
     let told = |event: Event| {
         let parts = [event.type_, event.reason, event.message].map(Option::unwrap_or_default);
@@ -127,6 +128,18 @@ pub(crate) async fn until_available(cluster: &Cluster, name: &str, replicas: i32
     };
     cluster.eventually("the Foo reports its replicas", reported).await?;
     Ok(())
+}
+
+/// Waits until there is no object of a kind. The garbage collector of a real cluster learns of a new kind late.
+pub(crate) async fn until_none<K>(cluster: &Cluster) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let gone = async |cluster: &Cluster| {
+        let left = names::<K>(cluster).await.map_err(|error| HarnessError::Operator(error.into()))?;
+        Ok(left.is_empty().then_some(()))
+    };
+    Ok(cluster.eventually("there is none left", gone).await?)
 }
 
 /// The image of the first container.
