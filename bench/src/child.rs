@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// A program that is killed when this is dropped.
 pub struct Child {
     name: String,
-    child: tokio::process::Child,
+    process: tokio::process::Child,
     stdin: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     complaints: File,
@@ -40,7 +40,7 @@ impl Child {
         }
         let failed = |error: std::io::Error| format!("cannot run {}: {error}", program.display());
         let complaints = tempfile::tempfile().map_err(failed)?;
-        let mut child = Command::new(program)
+        let mut process = Command::new(program)
             .args(arguments)
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
@@ -49,14 +49,14 @@ impl Child {
             .kill_on_drop(true)
             .spawn()
             .map_err(failed)?;
-        let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().ok_or("its output is not piped")?).lines();
-        Ok(Self { name, child, stdin, lines, complaints })
+        let stdin = process.stdin.take();
+        let lines = BufReader::new(process.stdout.take().ok_or("its output is not piped")?).lines();
+        Ok(Self { name, process, stdin, lines, complaints })
     }
 
     /// The number of the process, zero when it has ended.
     pub fn id(&self) -> u32 {
-        self.child.id().unwrap_or(0)
+        self.process.id().unwrap_or(0)
     }
 
     /// The next line it prints; `None` when it has ended as it should.
@@ -70,7 +70,7 @@ impl Child {
                 let value = serde_json::from_str(&line);
                 value.map(Some).map_err(|error| self.failed(&format!("said {line:?}: {error}")))
             }
-            None => match self.child.wait().await {
+            None => match self.process.wait().await {
                 Ok(status) if status.success() => Ok(None),
                 Ok(status) => Err(self.failed(&status.to_string())),
                 Err(error) => Err(self.failed(&error.to_string())),

@@ -57,7 +57,7 @@ pub async fn run(which: &str) {
 }
 
 enum Server {
-    Ours(RunningServer),
+    Ours(Box<RunningServer>),
     Real(Box<ControlPlane>, Etcd),
 }
 
@@ -75,7 +75,7 @@ impl Host {
         let server =
             ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");
         std::fs::write(kubeconfig, server.kubeconfig()).expect("there is room for a file");
-        Self { server: Server::Ours(server), pods: 0, config_maps: 0 }
+        Self { server: Server::Ours(Box::new(server)), pods: 0, config_maps: 0 }
     }
 
     async fn real(kubeconfig: &std::path::Path) -> Self {

@@ -1,11 +1,11 @@
 //! `make demo`.
 
 use demo::Options;
-use kubewright::MainResult;
+use kubewright::Result;
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
-async fn main() -> MainResult {
+async fn main() -> Result<()> {
     // The screen is taken: logs are for those who ask for them.
     if let Ok(filter) = EnvFilter::try_from_default_env() {
         tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
