@@ -63,7 +63,9 @@ async fn compare(arguments: &Arguments) -> ExitCode {
         println!("{}", json!({"versions": versions, "failures": results.failures}));
         results.to_json().iter().for_each(|line| println!("{line}"));
     } else {
-        versions.iter().for_each(|version| println!("{version}"));
+        for version in &versions {
+            println!("{version}");
+        }
         println!("\n{}", table::render(&results));
         println!("\nAll of it took {:.0} s.", began.elapsed().as_secs_f64());
     }

@@ -172,6 +172,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     let real_setup = arguments.setup(&on_real);
     Ok(quote! {
         ::kubewright_cluster::__real!();
+        // Lints know by this that it is a test.
+        #[cfg(test)]
         #function
         #(#attributes)*
         #[::core::prelude::v1::test]

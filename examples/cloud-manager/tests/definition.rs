@@ -6,7 +6,7 @@ use serde_json::Value;
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/crd.yaml");
 
 fn generated() -> Value {
-    serde_json::to_value(definition()).unwrap()
+    serde_json::to_value(definition()).expect("a definition is JSON")
 }
 
 #[test]

@@ -103,6 +103,8 @@ impl Issuer {
     ) -> Option<(User, Vec<&'a str>)> {
         let claims = self.claims(token)?;
         let named: Vec<&str> = match &claims["aud"] {
+            // Tokens of the old kind, in Secrets, name nobody: they are for the API server.
+            Value::Null => vec![&self.name],
             Value::String(one) => vec![one],
             many => many.as_array()?.iter().filter_map(Value::as_str).collect(),
         };

@@ -3,9 +3,7 @@
 //! `passing.txt` names the scenarios that pass. A test fails when one of them no longer does, and also when another one
 //! does: the list is always the truth. `GOLDEN_UPDATE=1` writes it anew; `GOLDEN=area/name` replays what matches and prints
 //! every difference.
-#![expect(clippy::print_stdout, reason = "what a test found is for whoever reads its output")]
-#![allow(clippy::print_stdout)] // it is asked to show what differs
-
+#![allow(clippy::print_stdout)] // what a test found is for whoever reads its output
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
