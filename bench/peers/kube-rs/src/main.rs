@@ -8,6 +8,9 @@ use kube::{
 };
 use mimalloc::MiMalloc;
 
+#[path = "../../../src/measure.rs"]
+#[allow(dead_code, reason = "shared with the programs of kubewright, which use all of it")]
+mod measure;
 #[path = "../../../src/pods.rs"]
 mod pods;
 #[path = "../../../src/report.rs"]

@@ -154,7 +154,7 @@ async fn reconcile(foo: Arc<Foo>, context: Arc<Context>) -> Result<Action, kube:
             Err(error) => return Err(error),
         },
     };
-    if deployment.spec.as_ref().and_then(|spec| spec.replicas) != foo.spec.replicas {
+    if deployment.spec.replicas != foo.spec.replicas {
         let patch = json!({"spec": {"replicas": foo.spec.replicas}});
         api.patch(&deployment.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
     }
@@ -188,7 +188,7 @@ fn deployment(foo: &Foo) -> Deployment {
             owner_references: Some(foo.controller_owner_ref(&()).into_iter().collect()),
             ..ObjectMeta::default()
         },
-        spec: Some(DeploymentSpec {
+        spec: DeploymentSpec {
             replicas: foo.spec.replicas,
             selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
             template: PodTemplateSpec {
@@ -196,7 +196,7 @@ fn deployment(foo: &Foo) -> Deployment {
                 spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
             },
             ..DeploymentSpec::default()
-        }),
+        },
         ..Deployment::default()
     }
 }
