@@ -56,6 +56,7 @@ mod podsecurity;
 pub mod policy;
 mod quota;
 mod request;
+mod security_profiles;
 mod service_accounts;
 pub mod webhook;
 

@@ -3,7 +3,7 @@
 use kubewright::ObjectKey;
 use serde_json::Value;
 
-use super::{Attributes, Operation, Plugin};
+use super::{Attributes, Operation, Plugin, security_profiles};
 use crate::{
     registry::{
         Registry,
@@ -111,6 +111,7 @@ fn check(spec: &Json, level: &str) -> Vec<String> {
     let mut found = Vec::new();
     if level == "baseline" || level == "restricted" {
         baseline(spec, level, &mut found);
+        security_profiles::check(spec, &mut found);
     }
     if level == "restricted" {
         restricted(spec, &mut found);
@@ -118,12 +119,12 @@ fn check(spec: &Json, level: &str) -> Vec<String> {
     found
 }
 
-fn containers(spec: &Json) -> impl Iterator<Item = &Json> {
+pub(super) fn containers(spec: &Json) -> impl Iterator<Item = &Json> {
     ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(|list| objects(spec, list))
 }
 
 /// `container "a"` or `containers "a", "b"`.
-fn named(names: &[&str]) -> String {
+pub(super) fn named(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|n| format!("{n:?}")).collect();
     let plural = if names.len() == 1 { "" } else { "s" };
     format!("container{plural} {}", quoted.join(", "))
@@ -133,7 +134,7 @@ fn offenders(spec: &Json, bad: impl Fn(&Json) -> bool) -> Vec<&str> {
     containers(spec).filter(|c| bad(c)).map(|c| text(c, "name")).collect()
 }
 
-fn is_true(parent: &Json, path: &[&str]) -> bool {
+pub(super) fn is_true(parent: &Json, path: &[&str]) -> bool {
     at(parent, path).and_then(Value::as_bool) == Some(true)
 }
 

@@ -86,10 +86,30 @@ impl Registry {
             Some((user, audiences)) => {
                 json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
             }
-            None => json!({"user": {}, "error": "invalid bearer token"}),
+            None => json!({"user": {}, "error": self.disbelief(token, &audiences)}),
         };
         let metadata = self.tracked_metadata(call, json!({}), spec.unwrap_or(&Json::new()));
         Ok(self.reviewed(call, metadata, spec, status))
+    }
+
+    /// Why a token is not believed. Of one's own it may be said for whom it is instead.
+    fn disbelief(&self, token: &str, asked: &[&str]) -> String {
+        const WHY: &str = "invalid bearer token";
+        let shown =
+            |audiences: &[&str]| audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" ");
+        let claims = self.tokens.claims(token);
+        let Some(named) = claims.as_ref().and_then(|claims| claims["aud"].as_array()) else {
+            return WHY.to_owned();
+        };
+        let named: Vec<&str> = named.iter().filter_map(Value::as_str).collect();
+        if named.iter().any(|one| asked.contains(one)) {
+            return WHY.to_owned();
+        }
+        format!(
+            "[{WHY}, token audiences [{}] is invalid for the target audiences [{}]]",
+            shown(&named),
+            shown(asked)
+        )
     }
 
     pub(super) fn rules_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
