@@ -1,4 +1,4 @@
-//! What the baseline standard asks of a pod's kernel settings: sysctls, SELinux, AppArmor, host processes of Windows.
+//! What the baseline standard asks of a pod's kernel settings: sysctls, `SELinux`, `AppArmor`, host processes of Windows.
 
 use std::collections::BTreeSet;
 
