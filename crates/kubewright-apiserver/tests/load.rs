@@ -166,7 +166,7 @@ async fn readers_that_fall_behind_list_again_and_miss_nothing() {
     assert!(run(load).await > 0);
 }
 
-#[ignore = "takes minutes; `make load` runs it"]
+#[ignore = "sized for a release build, where it takes ten seconds: `make load`"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watchers_two_hundred_writers_and_a_hundred_thousand_objects() {
     let load =
