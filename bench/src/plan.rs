@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{child::Child, foos, results::Results};
 
-/// How many changes a watch brings.
-const EVENTS: usize = 20_000;
+mod informers;
+
 const OUR_SERVER: &str = "kubewright's server";
 const REAL_SERVER: &str = "kube-apiserver";
 
@@ -32,14 +32,6 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     /// How many Foos there are.
     pub foos: Vec<usize>,
-}
-
-/// A way to run an informer.
-struct Informer {
-    program: PathBuf,
-    arguments: Vec<String>,
-    /// The whole object is read for every change; the peers always have it.
-    reads_all: bool,
 }
 
 fn strings(words: &[&str]) -> Vec<String> {
@@ -111,26 +103,6 @@ impl Plan {
         self.only.is_empty() || self.only.split(',').any(|only| name.contains(only))
     }
 
-    fn informers(&self, kind: &str) -> Vec<Informer> {
-        let informer = |program: PathBuf, arguments: &[&str]| Informer {
-            program,
-            arguments: strings(arguments),
-            reads_all: arguments.contains(&"whole"),
-        };
-        let mut all = vec![informer(self.ours.join("informer"), &["--read", "labels"])];
-        if let Some(go) = &self.go {
-            all.push(informer(go.join("informer"), &["--encoding", "protobuf"]));
-            if kind == "pods" {
-                all.push(informer(go.join("informer"), &["--encoding", "protobuf", "--strip"]));
-                all.push(informer(go.join("informer"), &["--encoding", "json"]));
-            }
-        }
-        if let Some(kube_rs) = &self.kube_rs {
-            all.push(informer(kube_rs.join("kube-rs-informer"), &[]));
-        }
-        all
-    }
-
     async fn host(&self, which: &str) -> Result<(Child, PathBuf), String> {
         let mut environment = Vec::new();
         if let Some(real) = &self.real {
@@ -141,143 +113,6 @@ impl Plan {
         let kubeconfig = ready["kubeconfig"].as_str().ok_or("the host names no kubeconfig")?;
         let kubeconfig = PathBuf::from(kubeconfig);
         Ok((host, kubeconfig))
-    }
-
-    /// Sizes from small to large on one server, then small objects, then changes.
-    async fn informers_on_real(&self, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
-        say("starting kube-apiserver and etcd");
-        let (mut host, kubeconfig) = self.host("real").await?;
-        for &size in &self.sizes {
-            self.fill(&mut host, size, "kube-apiserver + etcd", results, say).await?;
-            // Large ones take their time and vary little.
-            let repeats = if self.quick || size >= 100_000 { 1 } else { self.repeats };
-            let title = sync_title(size, REAL_SERVER);
-            for _ in 0..repeats {
-                for informer in self.informers("pods") {
-                    let run =
-                        self.informer(&informer, &kubeconfig, "pods", size, &mut host, "sync", say).await;
-                    record(results, run, |_| title.clone(), &informer);
-                }
-            }
-        }
-        if let (Some(&small), Some(&large)) =
-            (self.sizes.iter().find(|size| **size >= 10_000), self.sizes.iter().max())
-            && small < large
-        {
-            #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-            let at = |size: usize| size as f64;
-            let title = format!("growth from {} to {} Pods", grouped(small), grouped(large));
-            results.growth(
-                (&sync_title(small, REAL_SERVER), at(small)),
-                (&sync_title(large, REAL_SERVER), at(large)),
-                &title,
-            );
-        }
-        let maps = 100_000;
-        say(&format!("filling kube-apiserver with {maps} config maps"));
-        host.order(&format!("fill configmaps {maps}")).await?;
-        let title = format!("sync of {} small ConfigMaps from {REAL_SERVER}", grouped(maps));
-        for _ in 0..if self.quick { 1 } else { self.repeats } {
-            for informer in self.informers("configmaps") {
-                let run =
-                    self.informer(&informer, &kubeconfig, "configmaps", maps, &mut host, "sync", say).await;
-                record(results, run, |_| title.clone(), &informer);
-            }
-        }
-        Ok(())
-    }
-
-    async fn fill(
-        &self,
-        host: &mut Child,
-        size: usize,
-        implementation: &str,
-        results: &mut Results,
-        say: &dyn Fn(&str),
-    ) -> Result<(), String> {
-        say(&format!("filling {implementation} up to {} Pods", grouped(size)));
-        let answer = host.order(&format!("fill pods {size}")).await?;
-        let added = answer["added"].as_f64().unwrap_or(0.0);
-        // The first ones pay for what is needed once.
-        if added >= 5_000.0 {
-            let each = answer["grown_bytes"].as_f64().unwrap_or(0.0) / added;
-            results.record_as("server: hold a Pod of 9.5 KB", implementation, &json!({"bytes_each": each}));
-        }
-        Ok(())
-    }
-
-    /// One sync, then changes at full speed, then 410: our server can be told to forget its history.
-    async fn informers_on_ours(&self, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
-        let size = if self.quick { 10_000 } else { 30_000 };
-        let (mut host, kubeconfig) = self.host("ours").await?;
-        self.fill(&mut host, 1_000, "kubewright", results, say).await?;
-        self.fill(&mut host, size, "kubewright", results, say).await?;
-        let mut informers = self.informers("pods");
-        let whole = Informer {
-            program: self.ours.join("informer"),
-            arguments: strings(&["--read", "whole"]),
-            reads_all: true,
-        };
-        informers.insert(1, whole);
-        for _ in 0..if self.quick { 1 } else { self.repeats } {
-            for informer in &informers {
-                let phases = "sync,watch,relist";
-                let run = self.informer(informer, &kubeconfig, "pods", size, &mut host, phases, say).await;
-                let title = |phase: &str| match phase {
-                    "watch" => format!("watch, {} changes at full speed from {OUR_SERVER}", grouped(EVENTS)),
-                    "relist" => format!("relist of {} Pods after 410 from {OUR_SERVER}", grouped(size)),
-                    _ => sync_title(size, OUR_SERVER),
-                };
-                record(results, run, title, informer);
-            }
-        }
-        Ok(())
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "one run is all of this")]
-    async fn informer(
-        &self,
-        informer: &Informer,
-        kubeconfig: &Path,
-        kind: &str,
-        count: usize,
-        host: &mut Child,
-        phases: &str,
-        say: &dyn Fn(&str),
-    ) -> Result<Vec<Value>, String> {
-        let name = informer.program.strip_prefix(&self.ours).map_or("peer", |_| "kubewright");
-        say(&format!("{phases} of {} {kind}: {name} {}", grouped(count), informer.arguments.join(" ")));
-        if phases != "sync" {
-            host.order("reset").await?;
-        }
-        let mut arguments = informer.arguments.clone();
-        let settle = if self.quick { 2 } else { 4 };
-        // Go wants a unit, and the others do not.
-        let settle = if informer.arguments.contains(&"--encoding".to_owned()) {
-            format!("{settle}s")
-        } else {
-            settle.to_string()
-        };
-        let count = count.to_string();
-        let path = kubeconfig.display().to_string();
-        arguments.extend(strings(&["--kubeconfig", &path, "--kind", kind, "--count", &count]));
-        arguments.extend(strings(&["--phases", phases, "--settle", &settle]));
-        let mut child = Child::spawn(&informer.program, &arguments, &[])?;
-        let mut lines = Vec::new();
-        for phase in phases.split(',') {
-            match phase {
-                "watch" => drop(host.order(&format!("events {EVENTS}")).await?),
-                "relist" => {
-                    // The informer waits for its memory to settle first.
-                    tokio::time::sleep(std::time::Duration::from_secs(if self.quick { 4 } else { 6 })).await;
-                    host.order("forget").await?;
-                }
-                _ => {}
-            }
-            lines.push(child.must_say().await?);
-        }
-        while child.line().await?.is_some() {}
-        Ok(lines)
     }
 
     /// Programs that print lines and end.
@@ -400,41 +235,9 @@ impl Plan {
     }
 }
 
-fn sync_title(size: usize, server: &str) -> String {
-    format!("sync of {} Pods from {server}", grouped(size))
-}
-
 fn note(results: &mut Results, what: &str, done: Result<(), String>) {
     if let Err(reason) = done {
         results.failures.push(format!("{what}: {reason}"));
-    }
-}
-
-/// Records the lines of a run. What reads all is shown beside peers, which always do, as a workload of its own.
-fn record(
-    results: &mut Results,
-    run: Result<Vec<Value>, String>,
-    title: impl Fn(&str) -> String,
-    informer: &Informer,
-) {
-    let lines = match run {
-        Ok(lines) => lines,
-        Err(reason) => return results.failures.push(reason),
-    };
-    for line in lines {
-        let phase = line["bench"].as_str().unwrap_or_default();
-        let (title, implementation) = (title(phase), line["impl"].as_str().unwrap_or_default());
-        let reading = title.replacen("watch,", "watch, the whole object read,", 1);
-        if informer.reads_all {
-            if phase == "watch" {
-                results.record_as(&reading, "kubewright", &line);
-            }
-        } else {
-            results.record(&title, &line);
-            if phase == "watch" && implementation != "kubewright" {
-                results.record(&reading, &line);
-            }
-        }
     }
 }
 

@@ -77,6 +77,10 @@ const SHOWN: &[(&str, &[Shown])] = &[
             less("steady_bytes", "idle memory", Unit::Bytes),
         ],
     ),
+    (
+        "protobuf instead of JSON",
+        &[less("cpu_us_each", "CPU per Pod", Unit::Micros), less("bytes_each", "bytes per Pod", Unit::Bytes)],
+    ),
     ("server: hold", &[less("bytes_each", "memory each", Unit::Bytes)]),
     (
         "server: a change",
