@@ -13,6 +13,10 @@ mkdir -p "$folder"
 stamp="-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 for program in ${*:-etcd kubectl kube-apiserver kube-controller-manager}; do
 	if [ ! -x "$folder/$program" ]; then
+		if ! command -v go >/dev/null; then
+			echo "$folder has no $program, and there is no Go to build it with: install Go (https://go.dev/dl)" >&2
+			exit 1
+		fi
 		echo "building $program $version: this takes minutes, once" >&2
 		go build -trimpath -ldflags "-s -w $stamp" -o "$folder/$program.new" "./$program"
 		mv "$folder/$program.new" "$folder/$program"

@@ -60,6 +60,8 @@ pub struct ClusterBuilder {
     nodes: u32,
     /// Where virtual time begins, if it is virtual.
     start: Option<Timestamp>,
+    /// Whether time may be hurried where it cannot be virtual.
+    hurried: bool,
 }
 
 impl ClusterBuilder {
@@ -89,10 +91,17 @@ impl ClusterBuilder {
         self
     }
 
+    /// Lets [`advance`](Cluster::advance) move the time of the runtime, which must be that of the test alone.
+    #[cfg(feature = "real")]
+    pub(crate) fn hurried(mut self) -> Self {
+        self.hurried = true;
+        self
+    }
+
     /// What there will be, with everything that takes its time from the same clock.
     fn plan(self) -> (kubewright_apiserver::Builder, Plan, Clock) {
-        let Self { server, controllers, nodes, start } = self;
-        let plan = Plan { controllers, nodes, virtual_time: start.is_some() };
+        let Self { server, controllers, nodes, start, .. } = self;
+        let plan = Plan { controllers, nodes, virtual_time: start.is_some(), hurried: false };
         match start {
             None => (server, plan, Clock::system()),
             Some(start) => (server.clock(VirtualClock::starting_at(start)), plan, Clock::starting_at(start)),
@@ -109,13 +118,15 @@ impl ClusterBuilder {
     /// simulated nodes and a provisioner for volumes, as ordinary clients of it. Server, controllers and
     /// [virtual time](Self::virtual_time) of the builder mean nothing here.
     ///
-    /// Such a cluster is for tests that compare: everything of [`harness`](crate::harness) works on it but
-    /// [`advance`](Cluster::advance).
+    /// Such a cluster is for tests that compare: everything of [`harness`](crate::harness) works on it, and
+    /// [`advance`](Cluster::advance) says whose time it is that passes. Its clock shows the machine's time to begin with, and
+    /// follows `tokio::time` from there.
     pub async fn attach(self, client: kube::Client) -> Result<Cluster, ClusterError> {
         let watched = Watched::start(&client).await;
         let watched = watched.map_err(|error| ClusterError::Controllers(error.into()))?;
-        let plan = Plan { controllers: Controllers::None, nodes: self.nodes, virtual_time: false };
-        Cluster::over(Server::Attached(watched), plan, Clock::system()).await
+        let Self { nodes, hurried, .. } = self;
+        let plan = Plan { controllers: Controllers::None, nodes, virtual_time: false, hurried };
+        Cluster::over(Server::Attached(watched), plan, Clock::starting_at(Timestamp::now())).await
     }
 
     /// Starts the cluster with its API server on TLS.
@@ -210,7 +221,13 @@ impl Cluster {
     /// # Ok(()) }
     /// ```
     pub fn builder() -> ClusterBuilder {
-        ClusterBuilder { server: ApiServer::builder(), controllers: Controllers::All, nodes: 0, start: None }
+        ClusterBuilder {
+            server: ApiServer::builder(),
+            controllers: Controllers::All,
+            nodes: 0,
+            start: None,
+            hurried: false,
+        }
     }
 
     /// Starts a cluster in this process with all controllers and no nodes.

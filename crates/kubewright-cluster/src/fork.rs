@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) controllers: Controllers,
     pub(crate) nodes: u32,
     pub(crate) virtual_time: bool,
+    /// Whether the time of the runtime is a test's to move.
+    pub(crate) hurried: bool,
 }
 
 /// A cluster that stands still. Clones are the same; none of them changes.

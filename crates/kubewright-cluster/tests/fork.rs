@@ -1,5 +1,7 @@
 //! Clusters that begin where another one was.
 
+mod support;
+
 use std::time::Duration;
 
 use k8s_openapi::api::{
@@ -9,20 +11,9 @@ use k8s_openapi::api::{
 use kube::{Api, api::ListParams};
 use kubewright_cluster::{Cluster, ClusterError, Frozen};
 use serde_json::json;
+use support::{WIDGETS, web};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
-
-const WEB: &str = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
-";
 
 async fn pods(cluster: &Cluster) -> Result<Vec<String>, kube::Error> {
     let pods = Api::<Pod>::namespaced(cluster.client(), "default").list(&ListParams::default()).await?;
@@ -31,7 +22,7 @@ async fn pods(cluster: &Cluster) -> Result<Vec<String>, kube::Error> {
 
 #[kubewright_cluster::test]
 async fn a_fork_goes_its_own_way_with_its_own_controllers(prepared: Cluster) -> Outcome {
-    prepared.apply(WEB).await?;
+    prepared.apply(&web(2)).await?;
     prepared.settled().await?;
     let before = pods(&prepared).await?;
     assert_eq!(before.len(), 2);
@@ -61,22 +52,9 @@ async fn a_fork_goes_its_own_way_with_its_own_controllers(prepared: Cluster) -> 
 
 #[kubewright_cluster::test(nodes = 0)]
 async fn a_fork_of_a_fork_serves_custom_resources_and_hands_out_free_addresses(cluster: Cluster) -> Outcome {
+    cluster.apply(WIDGETS).await?;
     cluster
-        .apply(
-            "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
----
-{apiVersion: v1, kind: Service, metadata: {name: first}, spec: {ports: [{port: 80}]}}
-",
-        )
+        .apply("{apiVersion: v1, kind: Service, metadata: {name: first}, spec: {ports: [{port: 80}]}}")
         .await?;
     let fork = cluster.fork().await?.fork().await?;
     let applied = fork

@@ -1,24 +1,17 @@
 //! The same tests in the process and on a real control plane, which comes up where its programs are installed.
 #![cfg(feature = "real")]
 
+mod support;
+
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Service},
 };
 use kubewright_cluster::{Cluster, HarnessError};
 use serde_json::json;
+use support::{WIDGETS, web};
 
-const WEB: &str = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: nginx}]}
----
+const DATABASE: &str = "
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db}
@@ -37,7 +30,8 @@ spec:
 
 #[kubewright_cluster::test(real)]
 async fn workloads_become_ready_on_simulated_nodes(cluster: Cluster) -> Result<(), HarnessError> {
-    cluster.apply(WEB).await?;
+    cluster.apply(&web(3)).await?;
+    cluster.apply(DATABASE).await?;
     cluster.settled().await?;
     let web: Deployment = cluster.get("default/web").await?;
     assert_eq!(web.status.and_then(|status| status.ready_replicas), Some(3));
@@ -58,19 +52,10 @@ async fn workloads_become_ready_on_simulated_nodes(cluster: Cluster) -> Result<(
 async fn finds_nothing_and_leaves_much(cluster: &Cluster) -> Result<(), HarnessError> {
     assert!(cluster.find::<Namespace>("shop").await?.is_none());
     assert!(cluster.find::<ConfigMap>("default/left").await?.is_none());
+    cluster.apply(WIDGETS).await?;
     cluster
         .apply(
             "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
----
 {apiVersion: example.com/v1, kind: Widget, metadata: {name: w, finalizers: [example.com/never]}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: shop}}

@@ -52,7 +52,7 @@ async fn until(cluster: &Cluster, what: &str, holds: impl Fn() -> bool) -> Resul
     cluster.eventually(what, async |_: &Cluster| Ok(holds().then_some(()))).await
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn an_object_is_followed_from_its_creation_to_its_end(cluster: Cluster) {
     let board = Board::new(["deploy"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
@@ -63,7 +63,7 @@ async fn an_object_is_followed_from_its_creation_to_its_end(cluster: Cluster) {
     cluster.apply(&deployment("web", &json!({"sim.kubewright.dev/start-delay": "20s"}))).await.unwrap();
     cluster.advance(5 * SECOND).await;
     assert_eq!(rows(&board), ["Deployment default/web Progressing 0/2"]);
-    cluster.settled().await.unwrap();
+    cluster.advance(20 * SECOND).await;
     assert_eq!(rows(&board), ["Deployment default/web Ready 2/2"]);
 
     let api = Api::<Deployment>::namespaced(cluster.client(), "default");
@@ -77,7 +77,7 @@ async fn an_object_is_followed_from_its_creation_to_its_end(cluster: Cluster) {
     assert!(board.rows().is_empty());
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn what_cannot_become_ready_is_shown_as_failed(cluster: Cluster) {
     let board = Board::new(["pods"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
@@ -87,7 +87,7 @@ async fn what_cannot_become_ready_is_shown_as_failed(cluster: Cluster) {
     until(&cluster, "both pods have failed", failed).await.unwrap();
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn kinds_are_added_changed_and_removed_at_run_time(cluster: Cluster) {
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
     let board = Board::new(Vec::<String>::new());
@@ -116,7 +116,7 @@ async fn kinds_are_added_changed_and_removed_at_run_time(cluster: Cluster) {
     assert!(board.kinds().is_empty() && board.rows().is_empty());
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_kind_that_two_ask_for_stays_until_the_second_is_gone(cluster: Cluster) {
     let board = Board::new(Vec::<String>::new());
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_kind_that_two_ask_for_stays_until_the_second_is_gone(cluster: Cluster
     assert!(board.kinds().is_empty());
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn config_maps_of_others_are_none_of_ours(cluster: Cluster) {
     let board = Board::new(Vec::<String>::new());
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
@@ -152,7 +152,7 @@ async fn config_maps_of_others_are_none_of_ours(cluster: Cluster) {
     assert!(board.kinds().is_empty());
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definition(cluster: Cluster) {
     let board = Board::new(["carts", "nonsense"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
@@ -179,8 +179,7 @@ async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definitio
     ] {
         let patch = Patch::Merge(json!({"status": status}));
         carts.patch_status("mine", &PatchParams::default(), &patch).await.unwrap();
-        cluster.advance(SECOND).await;
-        assert_eq!(rows(&board), [shown]);
+        until(&cluster, shown, || rows(&board) == [shown]).await.unwrap();
     }
     assert_eq!(board.rows()[0].health.message, "the shelf is empty");
 
@@ -192,7 +191,7 @@ async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definitio
     assert_eq!(board.kinds(), ["carts.shop.example"], "and it comes back");
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn after_a_restart_everything_is_there_again(cluster: Cluster) {
     cluster.apply(&asks_for("workloads", "deployments")).await.unwrap();
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
@@ -215,7 +214,7 @@ async fn after_a_restart_everything_is_there_again(cluster: Cluster) {
     );
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn one_namespace_is_all_that_is_seen_when_only_one_is_asked_for(cluster: Cluster) {
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}").await.unwrap();
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
@@ -225,7 +224,7 @@ async fn one_namespace_is_all_that_is_seen_when_only_one_is_asked_for(cluster: C
     assert_eq!(rows(&board), ["Node node-0 Ready", "Node node-1 Ready", "Node node-2 Ready"]);
 }
 
-#[kubewright_cluster::test]
+#[kubewright_cluster::test(real)]
 async fn everything_can_be_printed_once_as_a_table_and_as_json(cluster: Cluster) {
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
     cluster.settled().await.unwrap();
@@ -242,6 +241,7 @@ async fn everything_can_be_printed_once_as_a_table_and_as_json(cluster: Cluster)
     let mut json = Vec::new();
     show::once(&board, Format::Json, output, &mut json).await.unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(json[0]["created"], "2026-01-01T00:00:00Z");
+    let web = cluster.get::<Deployment>("default/web").await.unwrap();
+    assert_eq!(json[0]["created"], json!(web.metadata.creation_timestamp));
     assert_eq!((&json[0]["state"], &json[0]["ready"]), (&json!("Ready"), &json!("2/2")));
 }

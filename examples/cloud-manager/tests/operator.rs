@@ -275,6 +275,49 @@ async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> 
 }
 
 #[kubewright_cluster::test(real)]
+async fn a_part_that_somebody_takes_away_is_adopted_again(cluster: Cluster) -> Result<()> {
+    let _operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
+    cluster.settled().await?;
+    let before = parts(&cluster).await?;
+    let orphan = || json!({"metadata": {"ownerReferences": null}});
+    patch::<Deployment>(&cluster, "ake-front", orphan()).await?;
+    patch::<Secret>(&cluster, "cm-dbauth", orphan()).await?;
+    cluster.settled().await?;
+    assert!(is_ours(&cluster, &cluster.get::<Deployment>("default/ake-front").await?).await?);
+    assert!(is_ours(&cluster, &cluster.get::<Secret>("default/cm-dbauth").await?).await?);
+    assert_eq!(parts(&cluster).await?, before, "they are the same");
+    Ok(())
+}
+
+#[kubewright_cluster::test(real)]
+async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+    let operator = started(&cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    until_ready(&cluster).await?;
+    cluster.settled().await?;
+    drop(operator);
+    cluster.delete::<Secret>("default/cm-dbauth").await?;
+    let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
+    patch::<Deployment>(
+        &cluster,
+        "ake-front",
+        json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+    )
+    .await?;
+    ask(&cluster, json!({"identity": {"deployment": {"name": "renamed"}}})).await?;
+
+    let _next = started(&cluster).await?;
+    cluster.settled().await?;
+    assert_eq!(names::<Deployment>(&cluster).await?, ["ake-front", "renamed"]);
+    assert_eq!(image(&cluster.get("default/ake-front").await?), Some("nginx:1.20"));
+    assert!(cluster.find::<Secret>("default/cm-dbauth").await?.is_some());
+    assert_eq!(phase(&cluster).await?, "ready");
+    Ok(())
+}
+
+#[kubewright_cluster::test(real)]
 async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;

@@ -8,7 +8,8 @@
 //! - a Service with the annotation has an Ingress of its name, which it controls;
 //! - the Ingress goes with the annotation and with the Service;
 //! - an Ingress that somebody deletes or changes by hand comes back as it should be;
-//! - an Ingress of that name that is not ours is left alone.
+//! - an Ingress of that name that somebody else controls is left alone; one that nobody controls is adopted;
+//! - whatever happened while it was not running is made up for.
 
 pub mod by_hand;
 pub mod with_builder;

@@ -1,161 +1,198 @@
-//! Both ingress managers, held to the same promises, on an API server in this process.
+//! Both ingress managers, held to the same promises.
 
-use std::time::Duration;
+mod support;
 
-use ingress_manager::{by_hand, with_builder};
-use kubewright::{
-    k8s_openapi::api::{core::v1::Service, networking::v1::Ingress},
-    kube::{
-        Api, Client,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
-    },
-    manager::Manager,
-};
-use kubewright_apiserver::ApiServer;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use kubewright::{Result, k8s_openapi::api::networking::v1::Ingress};
+use kubewright_cluster::Cluster;
+use serde_json::json;
+use support::*;
 
-/// Both, one after the other, each with a server of its own.
-struct Rig {
-    client: Client,
-    task: JoinHandle<()>,
-    _server: ApiServer,
+#[kubewright_cluster::test(real)]
+async fn a_service_that_asks_has_an_ingress_that_it_controls_and_others_have_none(
+    cluster: Cluster,
+) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.serve("quiet", None).await?;
+        rig.serve("web", Some("web.example.com")).await?;
+        rig.until("an ingress", "web", |ingress| ingress.is_some()).await?;
+        let ingress = rig.ingress("web").await?;
+        assert_eq!(host(ingress.as_ref()), Some("web.example.com"));
+        assert_eq!(rig.backend(ingress.as_ref()), Some(("web", 80)));
+        assert_eq!(rig.controller(ingress.as_ref()), Some(("Service", "web")));
+        cluster.settled().await?;
+        assert!(rig.ingress("quiet").await?.is_none());
+        Ok(())
+    })
+    .await
 }
 
-impl Rig {
-    async fn each(check: impl AsyncFn(Rig)) {
-        for by_builder in [false, true] {
-            let server = ApiServer::builder().in_process().expect("a server needs nothing");
-            let client = server.client();
-            let task = tokio::spawn({
-                let client = client.clone();
-                async move {
-                    let ended = if by_builder {
-                        let manager = Manager::builder("ingress-manager").client(client).signals(false);
-                        manager.controller(with_builder::controller()).run().await
-                    } else {
-                        by_hand::run(client).await
-                    };
-                    panic!("it runs until it is stopped, and ended with {ended:?}");
-                }
-            });
-            check(Rig { client, task, _server: server }).await;
+#[kubewright_cluster::test(real)]
+async fn the_ingress_follows_the_host_and_the_port_of_its_service(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.serve("web", Some("before.example.com")).await?;
+        rig.until("an ingress", "web", |ingress| ingress.is_some()).await?;
+        let first = rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid);
+
+        rig.serve_on("web", Some("after.example.com"), 8080).await?;
+        let changed = |ingress: Option<&_>| {
+            (host(ingress), rig.backend(ingress)) == (Some("after.example.com"), Some(("web", 8080)))
+        };
+        rig.until("the new host and port", "web", changed).await?;
+        assert_eq!(rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid), first);
+        Ok(())
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn the_ingress_goes_with_the_annotation_and_with_the_service(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.serve("web", Some("a")).await?;
+        rig.until("an ingress", "web", |ingress| ingress.is_some()).await?;
+        rig.serve("web", None).await?;
+        rig.until("no ingress", "web", |ingress| ingress.is_none()).await?;
+        rig.serve("web", Some("b")).await?;
+        rig.until("an ingress again", "web", |ingress| host(ingress) == Some("b")).await?;
+        rig.withdraw("web").await?;
+        rig.until("no ingress without its service", "web", |ingress| ingress.is_none()).await
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn under_another_name_a_service_has_another_ingress_and_the_former_goes(
+    cluster: Cluster,
+) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.serve("before", Some("web.example.com")).await?;
+        rig.until("an ingress", "before", |ingress| ingress.is_some()).await?;
+
+        rig.serve("after", Some("web.example.com")).await?;
+        rig.withdraw("before").await?;
+        rig.until("the other ingress", "after", |ingress| ingress.is_some()).await?;
+        rig.until("no ingress of the former name", "before", |ingress| ingress.is_none()).await?;
+        assert_eq!(rig.backend(rig.ingress("after").await?.as_ref()), Some(("after", 80)));
+        Ok(())
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.serve("web", Some("a")).await?;
+        rig.until("an ingress", "web", |ingress| ingress.is_some()).await?;
+        let first = rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid);
+        rig.delete_ingress("web").await?;
+        let another =
+            |ingress: Option<&Ingress>| ingress.is_some_and(|ingress| ingress.metadata.uid != first);
+        rig.until("another ingress", "web", another).await?;
+
+        rig.meddle("web", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.until("the right host", "web", |ingress| host(ingress) == Some("a")).await?;
+        assert_eq!(rig.backend(rig.ingress("web").await?.as_ref()), Some(("web", 80)));
+        rig.meddle("web", json!({"metadata": {"ownerReferences": null}})).await?;
+        rig.until("its controller", "web", |ingress| rig.controller(ingress) == Some(("Service", "web")))
+            .await
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn an_ingress_that_somebody_else_controls_is_left_alone_until_it_is_out_of_the_way(
+    cluster: Cluster,
+) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.foreign("web", json!([rig.stranger().await?])).await?;
+        rig.serve("web", Some("ours")).await?;
+        cluster.settled().await?;
+        rig.serve("web", None).await?;
+        cluster.settled().await?;
+        let theirs = rig.ingress("web").await?;
+        assert_eq!((host(theirs.as_ref()), rig.backend(theirs.as_ref())), (None, None));
+        assert_eq!(rig.controller(theirs.as_ref()), Some(("ConfigMap", "stranger")));
+
+        rig.serve("web", Some("ours")).await?;
+        rig.delete_ingress("web").await?;
+        rig.until("our ingress", "web", |ingress| host(ingress) == Some("ours")).await
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn an_ingress_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let _operator = rig.started().await?;
+        rig.foreign("web", json!([])).await?;
+        let theirs = rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid);
+        rig.serve("web", Some("ours")).await?;
+        rig.until("our host", "web", |ingress| host(ingress) == Some("ours")).await?;
+        let adopted = rig.ingress("web").await?;
+        assert_eq!(rig.controller(adopted.as_ref()), Some(("Service", "web")));
+        assert_eq!(adopted.and_then(|ingress| ingress.metadata.uid), theirs, "it is the same one");
+        Ok(())
+    })
+    .await
+}
+
+#[kubewright_cluster::test(real)]
+async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let operator = rig.started_for(1).await?;
+        for name in ["one", "two"] {
+            rig.serve(name, Some("web.example.com")).await?;
         }
-    }
+        cluster.settled().await?;
+        drop(operator);
+        let uids = async || -> Result<_> {
+            let (one, two) = (rig.ingress("one").await?, rig.ingress("two").await?);
+            Ok([one, two].map(|ingress| ingress.and_then(|ingress| ingress.metadata.uid)))
+        };
+        let made = uids().await?;
+        assert_eq!(made.iter().flatten().count(), 1);
 
-    fn services(&self) -> Api<Service> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-
-    fn ingresses(&self) -> Api<Ingress> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-
-    async fn create(&self, annotations: Value) {
-        let service = serde_json::from_value(json!({
-            "metadata": {"name": "web", "annotations": annotations},
-            "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}},
-        }))
-        .expect("a service");
-        self.services().create(&PostParams::default(), &service).await.expect("created");
-    }
-
-    async fn ingress(&self) -> Option<Ingress> {
-        self.ingresses().get_opt("web").await.expect("an answer")
-    }
-
-    /// Waits, in virtual time, until the Ingress is as it should be.
-    async fn until(&self, what: &str, wanted: impl Fn(Option<&Ingress>) -> bool) {
-        for _ in 0..6000 {
-            assert!(!self.task.is_finished(), "the manager has ended while waiting: {what}");
-            if wanted(self.ingress().await.as_ref()) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        let _next = rig.started().await?;
+        for name in ["one", "two"] {
+            rig.until("an ingress", name, |ingress| rig.controller(ingress) == Some(("Service", name)))
+                .await?;
         }
-        panic!("did not come true: {what}");
-    }
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-fn host(ingress: Option<&Ingress>) -> Option<&str> {
-    ingress?.spec.as_ref()?.rules.as_ref()?.first()?.host.as_deref()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_service_that_asks_has_an_ingress_that_it_controls_and_others_have_none() {
-    Rig::each(async |rig| {
-        rig.create(json!({})).await;
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(rig.ingress().await.is_none());
-        let annotate = json!({"metadata": {"annotations": {"ingress/http": "web.example.com"}}});
-        rig.services().patch("web", &PatchParams::default(), &Patch::Merge(annotate)).await.unwrap();
-        rig.until("an ingress", |ingress| host(ingress) == Some("web.example.com")).await;
-        let ingress = rig.ingress().await.unwrap();
-        let owner = &ingress.metadata.owner_references.unwrap()[0];
-        assert_eq!((&*owner.kind, &*owner.name, owner.controller), ("Service", "web", Some(true)));
-        let backend = ingress.spec.unwrap().rules.unwrap()[0].http.clone().unwrap().paths[0].backend.clone();
-        assert_eq!(backend.service.unwrap().port.unwrap().number, Some(80));
+        let all = uids().await?;
+        assert!(
+            made.iter().flatten().all(|made| all.iter().flatten().any(|uid| uid == made)),
+            "{made:?} {all:?}"
+        );
+        Ok(())
     })
-    .await;
+    .await
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_ingress_goes_with_the_annotation_and_with_the_service() {
-    Rig::each(async |rig| {
-        rig.create(json!({"ingress/http": "a"})).await;
-        rig.until("an ingress", |ingress| ingress.is_some()).await;
-        let remove = json!({"metadata": {"annotations": {"ingress/http": null}}});
-        rig.services().patch("web", &PatchParams::default(), &Patch::Merge(remove)).await.unwrap();
-        rig.until("no ingress", |ingress| ingress.is_none()).await;
-        let again = json!({"metadata": {"annotations": {"ingress/http": "b"}}});
-        rig.services().patch("web", &PatchParams::default(), &Patch::Merge(again)).await.unwrap();
-        rig.until("an ingress again", |ingress| host(ingress) == Some("b")).await;
-        rig.services().delete("web", &DeleteParams::default()).await.unwrap();
-        rig.until("no ingress without its service", |ingress| ingress.is_none()).await;
-    })
-    .await;
-}
+#[kubewright_cluster::test(real)]
+async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+    each(&cluster, async |rig| {
+        let operator = rig.started().await?;
+        for name in ["quiet", "meddled", "damaged"] {
+            rig.serve(name, Some("web.example.com")).await?;
+            rig.until("an ingress", name, |ingress| ingress.is_some()).await?;
+        }
+        drop(operator);
+        rig.serve("quiet", None).await?;
+        rig.meddle("meddled", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.delete_ingress("damaged").await?;
+        rig.serve("new", Some("web.example.com")).await?;
 
-#[tokio::test(start_paused = true)]
-async fn what_is_deleted_or_changed_by_hand_comes_back() {
-    Rig::each(async |rig| {
-        rig.create(json!({"ingress/http": "a"})).await;
-        rig.until("an ingress", |ingress| ingress.is_some()).await;
-        let first = rig.ingress().await.unwrap().metadata.uid;
-        rig.ingresses().delete("web", &DeleteParams::default()).await.unwrap();
-        rig.until("another ingress", |ingress| ingress.is_some_and(|ingress| ingress.metadata.uid != first))
-            .await;
-        let meddle = json!({"spec": {"rules": [{"host": "elsewhere"}]}});
-        rig.ingresses().patch("web", &PatchParams::default(), &Patch::Merge(meddle)).await.unwrap();
-        rig.until("the right host", |ingress| host(ingress) == Some("a")).await;
+        let _next = rig.started().await?;
+        for name in ["meddled", "damaged", "new"] {
+            rig.until("an ingress", name, |ingress| host(ingress) == Some("web.example.com")).await?;
+        }
+        rig.until("no ingress", "quiet", |ingress| ingress.is_none()).await
     })
-    .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_ingress_that_is_not_ours_is_left_alone() {
-    Rig::each(async |rig| {
-        let stranger = serde_json::from_value(json!({
-            "metadata": {"name": "web", "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "other", "uid": "x", "controller": true},
-            ]},
-            "spec": {"rules": [{"host": "theirs"}]},
-        }))
-        .unwrap();
-        rig.ingresses().create(&PostParams::default(), &stranger).await.unwrap();
-        rig.create(json!({"ingress/http": "ours"})).await;
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        rig.services().delete("web", &DeleteParams::default()).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(host(rig.ingress().await.as_ref()), Some("theirs"));
-    })
-    .await;
+    .await
 }
 
 #[test]

@@ -141,6 +141,47 @@ async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_n
 }
 
 #[kubewright_cluster::test(real)]
+async fn a_deployment_that_somebody_takes_away_is_nobodys_and_stays_as_it_is(cluster: Cluster) -> Result<()> {
+    let _operator = started(&cluster).await?;
+    cluster.apply(&foo("example-foo", "web", Some(2))).await?;
+    cluster.settled().await?;
+    patch::<Deployment>(&cluster, "web", json!({"metadata": {"ownerReferences": null}})).await?;
+    cluster.apply(&foo("example-foo", "web", Some(3))).await?;
+    cluster.settled().await?;
+    assert_eq!(cluster.get::<Deployment>("default/web").await?.spec.replicas, Some(2));
+    let told = events(&cluster, "example-foo").await?;
+    assert!(told.iter().any(|(_, reason, _)| reason == "ErrResourceExists"), "{told:?}");
+
+    cluster.delete::<Foo>("default/example-foo").await?;
+    cluster.settled().await?;
+    assert_eq!(names::<Deployment>(&cluster).await?, ["web"], "what is not the Foo's does not go with it");
+    Ok(())
+}
+
+#[kubewright_cluster::test(real)]
+async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+    let operator = started(&cluster).await?;
+    for name in ["damaged", "meddled", "changed"] {
+        cluster.apply(&foo(name, name, Some(1))).await?;
+    }
+    cluster.settled().await?;
+    drop(operator);
+    cluster.delete::<Deployment>("default/damaged").await?;
+    patch::<Deployment>(&cluster, "meddled", json!({"spec": {"replicas": 4}})).await?;
+    cluster.apply(&foo("changed", "changed", Some(2))).await?;
+    cluster.apply(&foo("new", "new", Some(3))).await?;
+
+    let _next = started(&cluster).await?;
+    cluster.settled().await?;
+    for (name, replicas) in [("damaged", 1), ("meddled", 1), ("changed", 2), ("new", 3)] {
+        let deployment: Deployment = cluster.get(&format!("default/{name}")).await?;
+        assert_eq!(deployment.spec.replicas, Some(replicas), "{name}");
+        until_available(&cluster, name, replicas).await?;
+    }
+    Ok(())
+}
+
+#[kubewright_cluster::test(real)]
 async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_way(
     cluster: Cluster,
 ) -> Result<()> {

@@ -34,6 +34,7 @@ mod operator;
 mod report;
 mod seen;
 mod table;
+mod time;
 mod watched;
 
 use std::time::Duration;
@@ -200,18 +201,6 @@ impl Cluster {
     /// Reads and writes without a cache: a test looks at what the server has.
     fn live(&self) -> CachedClient {
         CachedClient::new(&Caches::new(self.client())).field_owner(FIELD_MANAGER).live()
-    }
-
-    /// Lets time pass: every timer that comes due on the way does what it should, in order.
-    ///
-    /// # Panics
-    /// On a cluster that is [attached](crate::ClusterBuilder::attach): nobody can let its time pass.
-    pub async fn advance(&self, time: Duration) {
-        assert!(
-            !self.is_attached(),
-            "a real control plane has its own time: a test that needs `advance` runs in the process only"
-        );
-        tokio::time::sleep(time).await;
     }
 
     /// Waits until nothing has changed for a while. Events and heartbeats do not count.

@@ -105,14 +105,14 @@ impl Setup {
         let runtime = runtime.unwrap_or_else(|error| panic!("there is no runtime for the test: {error}"));
         runtime.block_on(async {
             let cluster = self.cluster().await;
-            self.judge_in(cluster, self.limit, test, tell).await
+            self.judge_in(cluster, virtual_time(self.limit), test, tell).await
         })
     }
 
     async fn judge_in<T: Outcome>(
         &self,
         cluster: Cluster,
-        limit: Duration,
+        limit: impl Future<Output = Duration>,
         test: impl AsyncFnOnce(Cluster) -> T,
         tell: impl FnOnce(&str),
     ) -> T {
@@ -125,7 +125,8 @@ impl Setup {
     }
 
     /// Runs a test on a real kube-apiserver with a real kube-controller-manager, and with simulated nodes in place of
-    /// kubelets. Where the programs are missing it says so, and the test passes.
+    /// kubelets. Where the programs are missing it says so, and the test passes. The time of the operator and of the nodes
+    /// can be [hurried](Cluster::advance); that of the programs cannot.
     ///
     /// # Panics
     /// When the control plane does not start, when it cannot be emptied of what an earlier test left in it, and when the
@@ -139,10 +140,11 @@ impl Setup {
             {
                 panic!("the control plane is not as new for {name}: {error}");
             }
-            let attached = Cluster::builder().nodes(self.nodes.unwrap_or(NODES)).attach(client).await;
+            let nodes = self.nodes.unwrap_or(NODES);
+            let attached = Cluster::builder().nodes(nodes).hurried().attach(client).await;
             let cluster = attached
                 .unwrap_or_else(|error| panic!("the nodes of {name} do not join the control plane: {error}"));
-            self.judge_in(cluster, REAL_LIMIT, test, tell).await
+            self.judge_in(cluster, real_time(REAL_LIMIT), test, tell).await
         });
         ran.unwrap_or_else(|| {
             tell(&format!(
@@ -174,12 +176,33 @@ impl Setup {
 }
 
 /// The result of a test, or what it panicked with.
-async fn contained<T>(test: impl Future<Output = T>, limit: Duration) -> Result<T, Box<dyn Any + Send>> {
+async fn contained<T>(
+    test: impl Future<Output = T>,
+    limit: impl Future<Output = Duration>,
+) -> Result<T, Box<dyn Any + Send>> {
     let limited = async {
-        let ended = tokio::time::timeout(limit, test).await;
-        ended.unwrap_or_else(|_| panic!("the test has not ended after {limit:?}"))
+        tokio::select! {
+            biased;
+            ended = test => ended,
+            waited = limit => panic!("the test has not ended after {waited:?}"),
+        }
     };
     AssertUnwindSafe(limited).catch_unwind().await
+}
+
+async fn virtual_time(limit: Duration) -> Duration {
+    tokio::time::sleep(limit).await;
+    limit
+}
+
+/// The world's time: that of the runtime may be hurried.
+#[cfg(feature = "real")]
+async fn real_time(limit: Duration) -> Duration {
+    let began = std::time::Instant::now();
+    while let Some(left) = limit.checked_sub(began.elapsed()) {
+        tokio::time::sleep(left).await;
+    }
+    limit
 }
 
 /// To where the test program shows what a failed test has printed.

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::StreamExt as _;
 use kube::{
     Client,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -27,6 +28,8 @@ static SHARED: Mutex<Option<Plane>> = Mutex::new(None);
 
 /// How long the control plane may take to become what it is when nobody uses it.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How many kinds are listed at a time.
+const AT_ONCE: usize = 16;
 /// Made again by controllers as soon as they are gone, or of no consequence.
 const LEFT_ALONE: [&str; 4] = ["events", "leases", "apiservices", "componentstatuses"];
 
@@ -125,14 +128,20 @@ async fn furnished(client: &Client) -> Result<(), HarnessError> {
 
 /// The metadata of everything that can be deleted.
 async fn everything(clients: &Clients) -> Result<Vec<Found>, HarnessError> {
-    let mut found = Vec::new();
     let served = clients.discovery().refresh().await.map_err(|error| HarnessError::Operator(error.into()))?;
-    for resource in served.preferred() {
+    let listed = served.preferred().into_iter().filter(|resource| {
         let usable = ["delete", "list"].iter().all(|verb| resource.supports(verb));
-        if !usable || LEFT_ALONE.contains(&resource.plural.as_str()) {
-            continue;
-        }
-        match api_of(clients.client(), &resource, None).list_metadata(&ListParams::default()).await {
+        usable && !LEFT_ALONE.contains(&resource.plural.as_str())
+    });
+    // There are dozens of kinds, and this is done several times between any two tests.
+    let lists = listed.map(async |resource| {
+        let list = api_of(clients.client(), &resource, None).list_metadata(&ListParams::default()).await;
+        (resource, list)
+    });
+    let lists: Vec<_> = futures::stream::iter(lists).buffered(AT_ONCE).collect().await;
+    let mut found = Vec::new();
+    for (resource, list) in lists {
+        match list {
             Ok(list) => found.extend(list.items.into_iter().map(|object| (resource.clone(), object))),
             // A custom kind that is on its way out is served no more, or not at all times.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405 | 429) => {}

@@ -1,18 +1,90 @@
-//! CronJobs for a cluster whose time begins at midnight of 1 January 2026, and what has become of them.
-#![expect(clippy::unwrap_used, reason = "a test that cannot even look has failed")]
+//! CronJobs, the time that passes for them, and what has become of them.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot even look has failed")]
+
+use std::time::Duration;
 
 use cronjob::CronJob;
-use k8s_openapi::api::{batch::v1::Job, core::v1::Event};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::{batch::v1::Job, coordination::v1::Lease, core::v1::Event};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
-use kubewright_cluster::Cluster;
+use kubewright_cluster::{Cluster, Operator};
 use serde_json::{Value, json};
 
 /// Brings the definition.
 pub(crate) async fn define(cluster: &Cluster) {
     cluster.apply(include_str!("../../config/crd.yaml")).await.unwrap();
+}
+
+/// The operator at work in the cluster, with its definition.
+pub(crate) async fn started(cluster: &Cluster) -> Operator {
+    started_for(cluster, u32::MAX).await
+}
+
+/// The same, but it gets through with so many writes only.
+pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Operator {
+    define(cluster).await;
+    // One that was killed has not let go of it, and a real control plane keeps it from test to test.
+    cluster.delete::<Lease>("default/cronjob").await.unwrap();
+    let operator = cluster.run_cut_off(cronjob::operator(), writes).await.unwrap();
+    operator.manager().leading().await;
+    operator
+}
+
+/// Where a test counts its minutes from: the one in which its first CronJob was made. That is midnight of 1 January 2026 in
+/// the process, and any minute of the day on a real control plane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Zero(i64);
+
+impl Zero {
+    /// Makes the first CronJob.
+    pub(crate) async fn with(cluster: &Cluster, cron: &str) -> Self {
+        let made = cluster.apply(cron).await.unwrap().remove(0);
+        Self::of(made.metadata.creation_timestamp.unwrap().0)
+    }
+
+    /// The minute in which this is.
+    pub(crate) fn of(time: Timestamp) -> Self {
+        Self(time.as_second().div_euclid(60))
+    }
+
+    /// The beginning of a minute.
+    pub(crate) fn minute(self, minute: i64) -> Timestamp {
+        Timestamp::from_second((self.0 + minute) * 60).unwrap()
+    }
+
+    /// The name of the Job of `tick` that is due then.
+    pub(crate) fn job(self, minute: i64) -> String {
+        format!("tick-{}", self.minute(minute).as_second())
+    }
+
+    /// Lets time pass until a minute has begun, and some seconds more.
+    pub(crate) async fn goes_to(self, cluster: &Cluster, minute: i64, seconds: i64) {
+        let until = self.minute(minute) + SignedDuration::from_secs(seconds);
+        let left = until.duration_since(cluster.clock().now());
+        let left = Duration::try_from(left).expect("the minute has not passed yet");
+        cluster.advance(left).await;
+    }
+
+    /// The minutes for which there are Jobs of this CronJob, in order.
+    pub(crate) async fn minutes(self, cluster: &Cluster, name: &str) -> Vec<i64> {
+        let prefix = format!("{name}-");
+        let names = jobs(cluster).await.into_iter().map(|job| job.name_any());
+        let seconds = names.filter_map(|name| name.strip_prefix(&prefix)?.parse::<i64>().ok());
+        let mut minutes: Vec<i64> = seconds.map(|seconds| seconds.div_euclid(60) - self.0).collect();
+        minutes.sort_unstable();
+        minutes
+    }
+
+    /// Waits until there are Jobs for these minutes and no others. The garbage collector of a real cluster learns of a new
+    /// kind late.
+    pub(crate) async fn comes_to(self, cluster: &Cluster, name: &str, wanted: &[i64]) {
+        let what = format!("that there are Jobs of {name} for the minutes {wanted:?}");
+        let there = async |cluster: &Cluster| Ok((self.minutes(cluster, name).await == wanted).then_some(()));
+        cluster.eventually(&what, there).await.unwrap();
+    }
 }
 
 /// A CronJob `tick` that runs every minute, with more in its spec. Its Jobs take a second, unless `takes` says otherwise.
@@ -44,17 +116,11 @@ pub(crate) fn named(name: &str, takes: &str, spec: &Value) -> String {
 
 /// The minutes after midnight for which there are Jobs of this CronJob, in order.
 pub(crate) async fn minutes(cluster: &Cluster, name: &str) -> Vec<i64> {
-    let midnight: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    let prefix = format!("{name}-");
-    let names = jobs(cluster).await.into_iter().map(|job| job.name_any());
-    let seconds = names.filter_map(|name| name.strip_prefix(&prefix)?.parse::<i64>().ok());
-    let mut minutes: Vec<i64> = seconds.map(|seconds| (seconds - midnight.as_second()) / 60).collect();
-    minutes.sort_unstable();
-    minutes
+    Zero::of("2026-01-01T00:00:00Z".parse().unwrap()).minutes(cluster, name).await
 }
 
 /// The time for which a Job was started.
-pub(crate) fn scheduled_at(job: &Job) -> jiff::Timestamp {
+pub(crate) fn scheduled_at(job: &Job) -> Timestamp {
     job.annotations()["batch.tutorial.kubebuilder.io/scheduled-at"].parse().unwrap()
 }
 
@@ -87,11 +153,30 @@ pub(crate) async fn reason(cluster: &Cluster) -> String {
     conditions.into_iter().map(|condition| condition.reason).collect()
 }
 
-/// Whether an event with this reason was recorded about `tick`.
-pub(crate) async fn told(cluster: &Cluster, reason: &str) -> bool {
-    let api = Api::<Event>::namespaced(cluster.client(), "default");
-    let events = api.list(&ListParams::default()).await.unwrap();
-    events.items.iter().any(|event| {
-        event.reason.as_deref() == Some(reason) && event.involved_object.name.as_deref() == Some("tick")
-    })
+/// Waits until an event with this reason was recorded about `tick`: events are written when there is time for them.
+pub(crate) async fn is_told(cluster: &Cluster, reason: &str) {
+    let told = async |cluster: &Cluster| {
+        let api = Api::<Event>::namespaced(cluster.client(), "default");
+        let events = api.list(&ListParams::default()).await.unwrap();
+        let about = |event: &Event| {
+            event.reason.as_deref() == Some(reason) && event.involved_object.name.as_deref() == Some("tick")
+        };
+        Ok(events.items.iter().any(about).then_some(()))
+    };
+    cluster.eventually(&format!("that {reason} is told of tick"), told).await.unwrap();
+}
+
+/// A Job that somebody else has made, under a name that may be one of ours.
+pub(crate) fn foreign(name: &str) -> String {
+    let template =
+        json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "theirs", "image": "busybox"}]}});
+    let spec = json!({"suspend": true, "template": template});
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}).to_string()
+}
+
+/// Makes a Job nobody's.
+pub(crate) async fn take_away(cluster: &Cluster, name: &str) {
+    let api = Api::<Job>::namespaced(cluster.client(), "default");
+    let orphaned = json!({"metadata": {"ownerReferences": null}});
+    api.patch(name, &PatchParams::default(), &Patch::Merge(orphaned)).await.unwrap();
 }
