@@ -220,6 +220,12 @@ pub(crate) fn refused(mut status: Status, retry_after: Option<Duration>, code: u
 }
 
 fn bare_status(code: StatusCode) -> Status {
-    Status::failure("the answer carries no status", code.canonical_reason().unwrap_or_default())
+    // A path that nobody serves is answered in plain text.
+    let message = if code == StatusCode::NOT_FOUND {
+        "no such resource is served: is its CustomResourceDefinition installed, with this version?"
+    } else {
+        "the answer carries no status"
+    };
+    Status::failure(message, code.canonical_reason().unwrap_or_default())
         .with_code(code.as_u16())
 }

@@ -1,6 +1,6 @@
 //! Describing a manager.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use kube::{Client, Resource};
@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Candidacy, Cluster, ManagerHandle, RunContext, Runnable,
+    Candidacy, Cluster, ManagerError, ManagerHandle, RunContext, Runnable,
     cluster::Caching,
     defaults::{Events, Serving, default_endpoint},
     election::LeaderElection,
@@ -294,6 +294,7 @@ impl ManagerBuilder {
         let clusters = self.clusters.values().chain([&own]).cloned().collect();
         runnables.push(Box::new(serving.ready_when_filled(clusters)));
         runnables.push(Box::new(serving));
+        refuse_same_names(&runnables)?;
         let candidacy = match self.candidacy {
             None if self.leader_election => {
                 let mut election = LeaderElection::builder(kube, &self.name).clock(self.clock.clone());
@@ -351,4 +352,10 @@ impl std::fmt::Debug for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Manager").field(&self.handle).finish()
     }
+}
+
+fn refuse_same_names(runnables: &[Box<dyn Runnable>]) -> Result<(), ManagerError> {
+    let mut names = HashSet::new();
+    let twice = runnables.iter().map(|runnable| runnable.name()).find(|name| !names.insert(name.clone()));
+    twice.map_or(Ok(()), |runnable| Err(ManagerError::SameName { runnable }))
 }

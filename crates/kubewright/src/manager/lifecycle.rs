@@ -37,6 +37,12 @@ pub enum ManagerError {
         /// What was dropped.
         runnables: Vec<String>,
     },
+    /// Two of the same name, such as two controllers of one kind: their logs, metrics and journals could not be told apart.
+    #[error("there are two of the name {runnable:?}: give one of them another name, a controller with `named`")]
+    SameName {
+        /// What there are two of.
+        runnable: String,
+    },
     /// The process cannot listen for signals.
     #[error("cannot listen for signals: {0}")]
     Signals(#[from] io::Error),

@@ -115,6 +115,22 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
     assert_eq!(error.to_string(), "the worse one failed: it panicked: boom");
 }
 
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_name_are_refused_before_anything_runs() {
+    let reconcile = |_: Context<ConfigMap>| async { Ok(Action::done()) };
+    let describe = |second: &str| {
+        let controllers = [maps().0.named("maps"), maps().0.named(second)];
+        let builder = Manager::builder("test").client(FakeApi::new().client()).signals(false);
+        controllers.into_iter().fold(builder, |builder, maps| builder.controller(maps.reconcile(reconcile)))
+    };
+    let error = describe("maps").build().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there are two of the name \"controller maps\": give one of them another name, a controller with `named`"
+    );
+    describe("other maps").build().await.unwrap();
+}
+
 /// Leadership that a test gives and takes.
 struct Scripted(watch::Receiver<bool>, Diary);
 
