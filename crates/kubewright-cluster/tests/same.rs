@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{
-    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet},
     batch::v1::Job,
     core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, ResourceQuota},
     policy::v1::PodDisruptionBudget,
@@ -257,5 +257,38 @@ async fn a_namespace_takes_everything_with_it(cluster: Cluster) -> Outcome {
     cluster.settled().await?;
     assert!(cluster.find::<Namespace>("shop").await?.is_none());
     assert!(cluster.find::<ConfigMap>("shop/a").await?.is_none());
+    Ok(())
+}
+
+/// Hashes of templates are in them; a new release of the real one has new ones.
+#[kubewright_cluster::test(real, nodes = 1)]
+async fn sets_and_revisions_have_the_same_names(cluster: Cluster) -> Outcome {
+    let resources = json!({"requests": {"cpu": "0.1", "memory": "64Mi"}, "limits": {"memory": "1Gi"}});
+    let probe = json!({"httpGet": {"port": "http"}});
+    let pod = json!({
+        "containers": [{
+            "name": "c", "image": "nginx:1", "args": ["<a> & b"], "resources": resources, "readinessProbe": probe,
+            "env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+        }],
+        "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "100Ti"}}],
+        "tolerations": [{"operator": "Exists"}],
+    });
+    for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+        cluster.apply(&workload(kind, "plain", json!({})).to_string()).await?;
+        let template = json!({"metadata": {"labels": {"app": "rich"}}, "spec": pod});
+        cluster.apply(&workload(kind, "rich", json!({"template": template})).to_string()).await?;
+    }
+    cluster.settled().await?;
+    let names = |metas: Vec<kube::core::ObjectMeta>| {
+        let mut names: Vec<String> = metas.into_iter().filter_map(|meta| meta.name).collect();
+        names.sort();
+        names
+    };
+    let sets = all::<ReplicaSet>(&cluster).await.into_iter().map(|set| set.metadata).collect();
+    let revisions = all::<ControllerRevision>(&cluster).await.into_iter().map(|set| set.metadata).collect();
+    assert_eq!(names(sets), ["plain-9b698457d", "rich-664bd988bd"]);
+    let wanted = ["plain-58bdfd9865", "plain-9b698457d", "rich-664bd988bd", "rich-79b87848b8"];
+    assert_eq!(names(revisions), wanted);
     Ok(())
 }

@@ -1,30 +1,49 @@
-//! The short hash of a template that ends up in names and labels.
+//! The short hashes of templates that end up in names and labels, as upstream computes them.
 //!
-//! Upstream hashes a dump of the Go value; nobody else can compute that, and it changes between versions. Ours is a hash
-//! of the template's canonical JSON, in the same alphabet: the same template gives the same hash for ever, which is
-//! what finds an old `ReplicaSet` again on a rollback.
+//! A `ReplicaSet` is named by its template (see `dump.rs` for what is hashed there), and so is the revision of a
+//! `DaemonSet`; that of a `StatefulSet` is named by the patch that it holds. The same template gives the same hash, which is
+//! what finds an old `ReplicaSet` again on a rollback, here and after a move to another cluster of the same release.
 
-use serde::Serialize;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use serde_json::Value;
+
+use super::dump;
 
 /// Letters and digits without vowels and without the ones that are read wrongly, so that no hash is a word.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The hash of a value; `collisions` tells apart what happened to hash alike.
-pub(crate) fn short(value: &impl Serialize, collisions: Option<i32>) -> String {
-    // A serde_json map is sorted by key, so equal values give equal text.
-    let text = serde_json::to_value(value).map(|value| value.to_string()).unwrap_or_default();
-    let mut hash = fnv(OFFSET, text.as_bytes());
-    if let Some(collisions) = collisions {
-        hash = fnv(hash, &collisions.to_le_bytes());
-    }
+/// The hash of a template; `collisions` tells apart what happened to hash alike.
+pub(crate) fn of_template(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
+    let template = serde_json::to_value(template).unwrap_or_default();
+    let hash = fnv_1a(OFFSET, dump::pod_template(&template).as_bytes());
+    // Upstream writes its four bytes into a buffer of eight.
+    let hash = collisions.map_or(hash, |count| fnv_1a(fnv_1a(hash, &count.to_le_bytes()), &[0; 4]));
+    encoded(hash)
+}
+
+/// The hash of the patch in a revision.
+pub(crate) fn of_revision(data: &Value, collisions: i32) -> String {
+    // A serde_json map is sorted by key, as Go's encoder sorts it; that one also keeps HTML from being closed by a string.
+    let text = data.to_string();
+    let text = text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
+    encoded(fnv_1(fnv_1(OFFSET, text.as_bytes()), collisions.to_string().as_bytes()))
+}
+
+fn encoded(hash: u32) -> String {
     hash.to_string().bytes().map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect()
 }
 
 const OFFSET: u32 = 0x811c_9dc5;
+const PRIME: u32 = 0x0100_0193;
 
 /// FNV-1a, 32 bits.
-fn fnv(start: u32, bytes: &[u8]) -> u32 {
-    bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+fn fnv_1a(start: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// FNV-1, 32 bits.
+fn fnv_1(start: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(start, |hash, byte| hash.wrapping_mul(PRIME) ^ u32::from(*byte))
 }
 
 /// `prefix-hash`, with the prefix cut so that the name is not too long for the server.
@@ -44,19 +63,53 @@ mod tests {
 
     use super::*;
 
+    fn hashed(template: Value, collisions: Option<i32>) -> String {
+        of_template(&serde_json::from_value(template).expect("a template"), collisions)
+    }
+
+    /// As the server has it after its defaults: what kube-controller-manager was recorded to name `web-5bb7767f96`.
     #[test]
-    fn equal_values_hash_alike_and_collisions_tell_them_apart() {
-        let one = short(&json!({"a": 1, "b": [2]}), None);
-        assert_eq!(one, short(&json!({"b": [2], "a": 1}), None));
-        assert_ne!(one, short(&json!({"a": 2, "b": [2]}), None));
-        assert_ne!(one, short(&json!({"a": 1, "b": [2]}), Some(1)));
-        assert!(one.bytes().all(|letter| ALPHABET.contains(&letter)), "{one}");
+    fn a_template_has_the_hash_that_was_recorded() {
+        let container = json!({
+            "name": "c", "image": "nginx:1", "resources": {}, "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File", "imagePullPolicy": "IfNotPresent",
+        });
+        let template = json!({
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {
+                "containers": [container], "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
+                "dnsPolicy": "ClusterFirst", "securityContext": {}, "schedulerName": "default-scheduler",
+            },
+        });
+        assert_eq!(hashed(template.clone(), None), "5bb7767f96");
+        assert_eq!(hashed(template, Some(3)), "77f9b69b5f");
+    }
+
+    /// What Go computed for these.
+    #[test]
+    fn templates_of_many_parts_and_of_none_have_the_hashes_of_go() {
+        let rich: Value = serde_json::from_str(include_str!("hash_tests.json")).expect("JSON");
+        assert_eq!(hashed(rich.clone(), None), "6b4c96d98f");
+        assert_eq!(hashed(rich, Some(3)), "6fd5865794");
+        assert_eq!(hashed(json!({}), None), "54f4c57dcb");
+        assert_eq!(
+            hashed(json!({"spec": {"containers": [], "volumes": []}, "metadata": {"labels": {}}}), None),
+            "54f4c57dcb"
+        );
+    }
+
+    #[test]
+    fn revisions_that_collide_are_told_apart() {
+        let patch = json!({"spec": {"template": {"metadata": {"annotations": {"a": "<&>"}}}}});
+        assert_ne!(of_revision(&patch, 0), of_revision(&patch, 1));
+        assert!(of_revision(&patch, 0).bytes().all(|letter| ALPHABET.contains(&letter)));
     }
 
     #[test]
     fn fnv_is_the_published_function() {
-        assert_eq!(fnv(OFFSET, b""), 0x811c_9dc5);
-        assert_eq!(fnv(OFFSET, b"foobar"), 0xbf9c_f968);
+        assert_eq!(fnv_1a(OFFSET, b""), 0x811c_9dc5);
+        assert_eq!(fnv_1a(OFFSET, b"foobar"), 0xbf9c_f968);
+        assert_eq!(fnv_1(OFFSET, b"foobar"), 0x31f0_b262);
     }
 
     #[test]

@@ -85,10 +85,15 @@ pub(crate) fn new<K: k8s_openapi::Resource>(
     let taken = |hash: &str| {
         known.iter().any(|other| other.metadata.name.as_deref() == Some(&*name(hash)) && other.data.0 != data)
     };
-    let mut hash = hash::short(&data, Some(*collisions));
+    // A stateful set hashes what it remembers, a daemon set its template, and that without a count until there is one.
+    let short = |collisions: i32| match label {
+        STATEFUL_HASH => hash::of_revision(&data, collisions),
+        _ => hash::of_template(template, (collisions > 0).then_some(collisions)),
+    };
+    let mut hash = short(*collisions);
     while taken(&hash) {
         *collisions += 1;
-        hash = hash::short(&data, Some(*collisions));
+        hash = short(*collisions);
     }
     let mut labels = template.metadata.as_ref().and_then(|meta| meta.labels.clone()).unwrap_or_default();
     labels.insert(label.to_owned(), hash.clone());

@@ -9,20 +9,22 @@
 //! which is never behind one's own writes; where it remembers failures, these count them from the objects.
 //!
 //! # Pitfalls
-//! - Hashes in names are not upstream's: see `hash.rs`. Nobody should depend on their value, and an object that moves from
-//!   one cluster to another gets new ones.
+//! - Hashes in names are those of one release of Kubernetes: see `hash.rs`. Nobody should depend on their value; in another
+//!   release a template has another hash.
 //! - Without nodes nothing runs: pods stay pending until somebody writes their status. [`nodes`](crate::nodes) does.
 
 mod claim;
 mod cronjob;
 mod daemonset;
 mod deployment;
+mod dump;
 mod exec;
 mod hash;
 mod history;
 mod job;
 mod percent;
 pub(crate) mod pods;
+mod quantity;
 mod replicaset;
 mod selector;
 mod statefulset;

@@ -139,7 +139,7 @@ impl Rollout {
         }
         let revision = self.next_revision();
         let collisions = self.deployment.status.as_ref().and_then(|status| status.collision_count);
-        let hash = hash::short(&self.spec.template, collisions);
+        let hash = hash::of_template(&self.spec.template, collisions);
         let mut template = self.spec.template.clone();
         let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
         labels.insert(HASH.into(), hash.clone());
