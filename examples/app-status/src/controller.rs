@@ -18,6 +18,9 @@ pub const KINDS: &str = "kinds";
 /// How long until a kind that was not served is looked for again. A definition that changes is noticed at once; what is
 /// served by other API servers is not.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long until the rest is looked at again. A server may announce a kind for a moment longer than its definition lasts,
+/// and nothing tells when it stops.
+const NOW_AND_THEN: Duration = Duration::from_mins(1);
 
 /// The one key of this controller.
 pub(crate) fn everything() -> ObjectKey {
@@ -46,7 +49,7 @@ pub async fn reconcile(board: Board, cx: Context<ConfigMap>) -> Result<Action> {
             Err(error) => return Err(error.into()),
         }
     }
-    let again = if missing.is_empty() { Duration::ZERO } else { AGAIN };
+    let again = if missing.is_empty() { NOW_AND_THEN } else { AGAIN };
     board.watch(&client, served, missing);
     Ok(Action::requeue_after(again))
 }
