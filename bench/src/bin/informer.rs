@@ -14,7 +14,10 @@ use kube::{
     Client, Resource,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kubewright::cache::{Event, ListWatch, SharedInformer};
+use kubewright::{
+    cache::{Event, ListWatch, SharedInformer},
+    client::Clients,
+};
 use kubewright_bench::{
     arguments::Arguments,
     measure::{Phase, percentile, resident_bytes},
@@ -32,7 +35,7 @@ async fn main() {
     let arguments = Arguments::of_process(&[]);
     let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", "")).expect("--kubeconfig is a file");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let client = Client::try_from(config.expect("it is a good one")).expect("it is a good one");
+    let client = Clients::from_config(config.expect("it is a good one")).expect("it is a good one").client();
     match arguments.text("kind", "pods") {
         "configmaps" => run::<ConfigMap>(client, &arguments).await,
         _ => run::<Pod>(client, &arguments).await,

@@ -8,11 +8,8 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    client::ClientBuilder,
-    config::{KubeConfigOptions, Kubeconfig},
-};
-use kubewright::{manager::ManagerBuilder, prelude::*};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kubewright::{client::Transport, manager::ManagerBuilder, prelude::*};
 use kubewright_bench::{
     arguments::Arguments,
     foos,
@@ -42,7 +39,7 @@ async fn main() -> Result<()> {
     let requests = Requests::default();
     let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", ""))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = ClientBuilder::try_from(config)?.with_layer(&requests.layer()).build();
+    let client = Transport::builder(config).layer(requests.layer()).build()?.client();
     let manager = operator(arguments.get("workers", 8)).client(client).signals(false).build().await?;
     let handle = manager.handle();
     std::thread::spawn(move || {

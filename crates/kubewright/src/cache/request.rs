@@ -226,6 +226,5 @@ fn bare_status(code: StatusCode) -> Status {
     } else {
         "the answer carries no status"
     };
-    Status::failure(message, code.canonical_reason().unwrap_or_default())
-        .with_code(code.as_u16())
+    Status::failure(message, code.canonical_reason().unwrap_or_default()).with_code(code.as_u16())
 }

@@ -38,7 +38,9 @@ pub enum ManagerError {
         runnables: Vec<String>,
     },
     /// Two of the same name, such as two controllers of one kind: their logs, metrics and journals could not be told apart.
-    #[error("there are two of the name {runnable:?}: give one of them another name, a controller with `named`")]
+    #[error(
+        "there are two of the name {runnable:?}: give one of them another name, a controller with `named`"
+    )]
     SameName {
         /// What there are two of.
         runnable: String,

@@ -34,6 +34,7 @@
 
 mod basic;
 mod bearer;
+mod connect;
 mod debug;
 mod impersonate;
 mod metrics;
@@ -305,7 +306,7 @@ impl TransportBuilder {
                 let configured = Impersonation::take_from(&mut config.auth_info);
                 self.impersonation = self.impersonation.or(configured);
                 server = Some(config.cluster_url.clone());
-                ClientBuilder::try_from(*config)?
+                connect::stack(*config)?
             }
         };
         if self.bearer.is_some() && self.basic.is_some() {
