@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures::{TryFutureExt as _, future::MapOk};
-use http::Uri;
+use http::{Request, Uri};
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
@@ -28,7 +28,7 @@ use kube::{
     Config,
     client::{Body, ClientBuilder, ConfigExt as _},
 };
-use tower::{Layer as _, Service, util::option_layer};
+use tower::{BoxError, Layer as _, Service, ServiceExt, util::option_layer};
 
 use super::{TransportService, erase};
 
@@ -48,6 +48,7 @@ pub(super) fn stack(config: Config) -> Result<ClientBuilder<TransportService>, k
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let client = Builder::new(TokioExecutor::new()).build::<_, Body>(connector);
+    let client = ServiceExt::<Request<Body>>::map_err(client, BoxError::from);
     let service = config.extra_headers_layer()?.layer(client);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
@@ -94,7 +95,7 @@ impl<S: Read + Unpin> Read for Buffered<S> {
         mut into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let Self { stream, buffer, unread } = &mut *self;
-        if unread.is_empty() {
+        if unread.start >= unread.end {
             // Whoever takes as much at once needs no buffer in between.
             if into.remaining() >= AT_ONCE {
                 return Pin::new(stream).poll_read(cx, into);
