@@ -16,6 +16,7 @@ use super::{
     reflector::Reflector,
     shared_informer::apply_delta,
     store::Indexer,
+    turns::Turns,
 };
 
 /// A reflector and the loop that consumes what it finds.
@@ -65,8 +66,9 @@ where
     /// Runs until the future is dropped or the queue is closed.
     pub async fn run(mut self) {
         let pop = async {
+            let mut turns = Turns::default();
             while self.fifo.pop(&mut *self.process).await.is_some() {
-                tokio::task::consume_budget().await;
+                turns.end().await;
             }
         };
         tokio::select! {

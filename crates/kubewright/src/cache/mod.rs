@@ -52,6 +52,7 @@ mod running;
 mod shared_informer;
 mod store;
 mod thread_safe_store;
+mod turns;
 mod undelta_store;
 mod watch;
 mod wire;

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, watch},
-    task::AbortHandle,
+    task::{AbortHandle, unconstrained},
     time::Instant,
 };
 
@@ -20,6 +20,7 @@ use super::{
     buffer::{Buffer, Delivery},
     event::Event,
     fault::{Fault, Faults, panic_message},
+    turns::Turns,
 };
 
 /// Anything below is raised to this, as in client-go.
@@ -201,16 +202,18 @@ impl Registration {
         let (listener, ready) =
             (Arc::clone(&subscription.listener), Arc::clone(&subscription.informer_synced));
         let synced = Arc::new(move || ready.load(Ordering::Acquire) && listener.buffer.initial_done());
-        let task = tokio::spawn(async move {
+        // See `turns`: neither this handler nor the others may be held up by one that blocks its thread.
+        let task = tokio::spawn(unconstrained(async move {
+            let mut turns = Turns::default();
             while let Some(event) = subscription.next().await {
                 let key = event.key();
                 let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| handler(event)));
                 if let Err(panic) = outcome {
                     faults.report(&Fault::HandlerPanicked { key, message: panic_message(&*panic) });
                 }
-                tokio::task::consume_budget().await;
+                turns.end().await;
             }
-        });
+        }));
         Self { task: task.abort_handle(), synced, progress, informer }
     }
 

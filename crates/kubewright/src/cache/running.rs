@@ -1,7 +1,10 @@
 //! Something that runs until its guard is dropped.
 
 use futures::future::BoxFuture;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, unconstrained},
+};
 
 /// A running informer or reflector. Dropping this stops it; its cache and handles stay readable.
 #[must_use = "dropping this stops what is running"]
@@ -11,7 +14,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Spawns a task that is given a future to stop at.
+    /// Spawns a task that is given a future to stop at. It has to give way by itself, see `turns`.
     pub(super) fn spawn<F>(task: impl FnOnce(BoxFuture<'static, ()>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -22,7 +25,7 @@ impl Running {
             // An error means that the guard is gone, which is the same.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         });
-        Self { task: Some(tokio::spawn(task(stopped))), stop }
+        Self { task: Some(tokio::spawn(unconstrained(task(stopped)))), stop }
     }
 
     /// A guard of nothing, for what runs already under another guard.

@@ -40,6 +40,7 @@ use super::{
     running::Running,
     store::Indexer,
     thread_safe_store::{StoreError, Transaction},
+    turns::Turns,
 };
 use crate::{Backoff, ObjectKey, Random};
 
@@ -296,6 +297,7 @@ impl<K: Resource> SharedInformer<K> {
 impl<K: Resource + Send + Sync + 'static> Inner<K> {
     /// Moves what the reflector found into the cache and tells the handlers.
     async fn consume(&self) {
+        let mut turns = Turns::default();
         while let Some(batch) = self.fifo.next_batch(BATCH).await {
             self.apply(batch.items);
             drop(batch.claim);
@@ -309,7 +311,7 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
                 self.has_synced.store(true, Ordering::Release);
                 self.synced.send_replace(true);
             }
-            tokio::task::consume_budget().await;
+            turns.end().await;
         }
     }
 

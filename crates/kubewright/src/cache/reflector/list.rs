@@ -8,6 +8,7 @@ use crate::cache::{
     list_watch::{ListRequest, ListWatchError},
     object::Lazy,
     reflector_store::Replacement,
+    turns::Turns,
 };
 
 /// What client-go asks for at a time.
@@ -81,11 +82,12 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     ) -> Result<PageEnd, ListWatchError> {
         let mut page = self.list_watch.list_page(request).await?;
         let store = &self.store;
+        let mut turns = Turns::default();
         while let Some(objects) = page.next(&|key| store.known(key)).await? {
             if !objects.is_empty() {
                 self.settle(replacement.page(objects));
             }
-            tokio::task::consume_budget().await;
+            turns.end().await;
         }
         let meta = page.into_meta();
         Ok(match meta.continue_token {

@@ -36,6 +36,7 @@ use super::{
     request::Failure,
     running::Running,
     thread_safe_store::StoreError,
+    turns::Turns,
 };
 use crate::{Backoff, Random};
 
@@ -276,7 +277,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     async fn follow_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
         let started = Instant::now();
         let longest = WATCH_TIMEOUT * 2 + WATCH_GRACE;
-        let mut seen_any = false;
+        let (mut seen_any, mut turns) = (false, Turns::default());
         let ended = loop {
             let Ok(batch) = timeout(longest, watch.next_batch(&|_| None)).await else {
                 break Some(self.list_watch.silent("watch", longest));
@@ -285,7 +286,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
             if let Some(error) = self.take_batch(batch, &mut seen_any) {
                 break Some(error);
             }
-            tokio::task::consume_budget().await;
+            turns.end().await;
         };
         match ended {
             Some(error) if error.is_expired() => {

@@ -10,6 +10,7 @@ use super::Reflector;
 use crate::cache::{
     list_watch::{ListWatchError, WatchEvent, WatchStream},
     request::Failure,
+    turns::Turns,
 };
 
 /// How long a stream of the present state may be silent before a list is tried instead.
@@ -70,7 +71,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Reads up to the bookmark that ends the present state. False when the stream ends before it.
     async fn take_present_state(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
         let mut replacement = self.store.replacing();
-        let mut chunk = Vec::new();
+        let (mut chunk, mut turns) = (Vec::new(), Turns::default());
         loop {
             let store = &self.store;
             let Ok(batch) = timeout(INITIAL_SILENCE, stream.next_batch(&|key| store.known(key))).await else {
@@ -97,7 +98,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     self.settle(replacement.page(std::mem::take(&mut chunk)));
                 }
             }
-            tokio::task::consume_budget().await;
+            turns.end().await;
         }
     }
 }

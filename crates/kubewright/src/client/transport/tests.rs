@@ -146,7 +146,7 @@ async fn one_request(verbosity: u8) -> Vec<String> {
     captured.http()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_level_shows_what_kubectl_shows_and_more_than_the_one_before() {
     let six = one_request(6).await;
     assert_eq!(six.len(), 1, "{six:#?}");

@@ -1,0 +1,77 @@
+//! Taking turns without being held up by those who do not.
+//!
+//! A task that gives way by tokio's own means (`yield_now`, or a channel when the task's budget is used up) is put aside by its
+//! thread until that thread has nothing else to do, and nobody can steal it from there. If what the thread turns to next is a
+//! handler that blocks it for good, the task never comes back: one bad handler would hold up the informer and all others.
+//! So the tasks of an informer have no budget, and give way by waking themselves: that puts them in line, where any thread
+//! finds them.
+
+use std::{future::poll_fn, task::Poll};
+
+/// After so many turns of a loop others are let in, as often as tokio's budget would.
+const TURNS: u32 = 128;
+
+/// Counts the turns of a loop.
+#[derive(Default)]
+pub(super) struct Turns(u32);
+
+impl Turns {
+    /// The end of a turn.
+    pub(super) async fn end(&mut self) {
+        self.0 += 1;
+        if self.0 >= TURNS {
+            self.0 = 0;
+            let mut gave_way = false;
+            poll_fn(|cx| {
+                if gave_way {
+                    return Poll::Ready(());
+                }
+                gave_way = true;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+        task::{Context, Wake},
+    };
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn others_get_a_turn_now_and_then_and_the_task_is_in_line_at_once() {
+        let mut turns = Turns::default();
+        for _ in 0..3 {
+            for _ in 1..TURNS {
+                assert!(turns.end().now_or_never().is_some());
+            }
+            let woken = Arc::new(Woken::default());
+            let waker = Arc::clone(&woken).into();
+            let mut cx = Context::from_waker(&waker);
+            let mut end = std::pin::pin!(turns.end());
+            assert!(end.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+            assert!(end.as_mut().poll(&mut cx).is_ready());
+        }
+    }
+}
