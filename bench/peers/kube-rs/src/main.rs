@@ -14,6 +14,7 @@ mod measure;
 #[path = "../../../src/pods.rs"]
 mod pods;
 #[path = "../../../src/report.rs"]
+#[allow(dead_code, reason = "shared with the programs of kubewright, which use all of it")]
 mod report;
 #[path = "../../../src/serve.rs"]
 mod serve;
