@@ -118,11 +118,10 @@ impl Registry {
 
     /// One write that a definition needs; whether there was one.
     fn step(&self, stored: &Stored, group: &[Stored]) -> bool {
-        let next = if stored.is_terminating() {
-            self.clean_up(stored)
-        } else {
-            status::refresh(&stored.crd, group.iter().map(|stored| &stored.crd), &self.now())
-        };
+        let cleaned_up = stored.is_terminating().then(|| self.clean_up(stored)).flatten();
+        // While its objects are held, a definition that goes can still be given other names.
+        let next = cleaned_up
+            .or_else(|| status::refresh(&stored.crd, group.iter().map(|stored| &stored.crd), &self.now()));
         next.is_some_and(|next| self.write_definition(stored, next))
     }
 
