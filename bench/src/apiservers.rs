@@ -126,6 +126,8 @@ async fn start(which: &str, starts: usize) {
     let mut walls = Vec::new();
     let (mut resident, mut cpu) = (Vec::new(), Vec::new());
     let mut name = "";
+    // The first one reads the programs from the disk.
+    Server::start(which).await.stop().await;
     for _ in 0..starts {
         let began = Instant::now();
         let server = Server::start(which).await;

@@ -177,7 +177,7 @@ impl Plan {
     }
 
     async fn servers(&self, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
-        let (starts, creates, changes) = if self.quick { ("2", "2000", "10") } else { ("5", "10000", "20") };
+        let (starts, creates, changes) = if self.quick { ("3", "2000", "10") } else { ("5", "10000", "20") };
         let numbers = strings(&["--starts", starts, "--creates", creates, "--changes", changes]);
         for run in 1..=if self.quick { 1 } else { self.repeats.min(3) } {
             for server in ["ours", "real"] {
