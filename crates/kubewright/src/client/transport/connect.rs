@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Hands out what it has piece by piece, counts how often it is asked, and then has nothing for now.
+    /// Hands out what it has piece by piece, counts how often it is asked, and stays pending after the last piece.
     struct Pieces {
         left: VecDeque<Vec<u8>>,
         asked: usize,
