@@ -12,7 +12,7 @@ use crate::{
         actions::{scale_of, with_replicas},
         call::Call,
         descriptor::{Descriptor, Json},
-        json::{meta, name, text},
+        json::{meta, meta_mut, name, text},
     },
     status::Status,
 };
@@ -56,13 +56,29 @@ pub struct Attributes<'a> {
     /// Whether nothing will be stored.
     pub dry_run: bool,
     pub(super) rounds: Rounds,
+    /// The text of the object's `managedFields`, while they are not in it.
+    managers: Option<Arc<str>>,
 }
 
 impl<'a> Attributes<'a> {
     /// A write under admission.
     pub fn new(call: &'a Call<'a>, operation: Operation, object: Json, old: Option<&'a Json>) -> Self {
         let dry_run = call.options.dry_run;
-        Self { call, operation, object, old, dry_run, rounds: Rounds::default() }
+        Self { call, operation, object, old, dry_run, rounds: Rounds::default(), managers: None }
+    }
+
+    /// The same with `managedFields` that are only written into the object when somebody looks at them. None of the
+    /// server's own plugins does, but for those that show the object to others.
+    #[must_use]
+    pub(crate) fn with_managers(self, managers: Option<Arc<str>>) -> Self {
+        Self { managers, ..self }
+    }
+
+    /// Writes `managedFields` into the object that were kept beside it.
+    pub(super) fn show_managers(&mut self) {
+        if let Some(managers) = self.managers.take() {
+            write_managers(&mut self.object, &managers);
+        }
     }
 
     /// The type.
@@ -91,6 +107,11 @@ impl<'a> Attributes<'a> {
         self.object
     }
 
+    /// The object after admission, and the `managedFields` that are still beside it.
+    pub(crate) fn into_parts(self) -> (Json, Option<Arc<str>>) {
+        (self.object, self.managers)
+    }
+
     /// 403 in the words of a plugin.
     pub fn forbid(&self, why: &str) -> Status {
         let name = match (self.name(), text(meta(&self.object), "generateName")) {
@@ -103,7 +124,13 @@ impl<'a> Attributes<'a> {
 
     /// The object as an equivalent type shows it; `null` when there is none.
     pub(super) fn object_as(&self, ty: &Descriptor) -> Value {
-        if self.object.is_empty() { Value::Null } else { self.shown(ty, &self.object) }
+        if self.object.is_empty() {
+            return Value::Null;
+        }
+        let Some(managers) = &self.managers else { return self.shown(ty, &self.object) };
+        let mut object = self.object.clone();
+        write_managers(&mut object, managers);
+        self.shown(ty, &object)
     }
 
     /// The old object as an equivalent type shows it; `null` when there is none.
@@ -135,6 +162,13 @@ impl<'a> Attributes<'a> {
             convert(&mut object, ty, &Arc::clone(self.call.ty));
         }
         self.object = object;
+    }
+}
+
+fn write_managers(object: &mut Json, managers: &str) {
+    // The text was written by this server.
+    if let Ok(entries) = serde_json::from_str(managers) {
+        meta_mut(object).insert("managedFields".into(), entries);
     }
 }
 

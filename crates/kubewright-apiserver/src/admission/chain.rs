@@ -108,6 +108,8 @@ impl Slot {
 #[derive(Clone, Default)]
 pub struct Chain {
     slots: Vec<Slot>,
+    /// Whether there are plugins that the server does not know.
+    has_others: bool,
 }
 
 impl std::fmt::Debug for Chain {
@@ -125,37 +127,50 @@ impl Chain {
     /// The same, with webhooks called in a way of one's own.
     pub fn calling(webhooks: Webhooks) -> Self {
         Self::default()
-            .with(NamespaceLifecycle)
-            .with(LimitRanger)
-            .with(TaintNodes)
-            .with(PodSecurity)
-            .with(Priority::default())
-            .with(DefaultTolerationSeconds)
-            .with(DefaultStorageClass)
-            .with(StorageProtection)
-            .with(ClaimResize)
-            .with(RuntimeClass)
-            .with(CertificateApproval)
-            .with(CertificateSigning)
-            .with(CertificateSubject)
-            .with(DefaultIngressClass)
-            .with(MutatingAdmissionPolicy::default())
-            .with_remote(MutatingAdmissionWebhook::new(webhooks.clone()))
-            .with(ValidatingAdmissionPolicy::default())
-            .with_remote(ValidatingAdmissionWebhook::new(webhooks))
-            .with(ResourceQuota)
+            .own(NamespaceLifecycle)
+            .own(LimitRanger)
+            .own(TaintNodes)
+            .own(PodSecurity)
+            .own(Priority::default())
+            .own(DefaultTolerationSeconds)
+            .own(DefaultStorageClass)
+            .own(StorageProtection)
+            .own(ClaimResize)
+            .own(RuntimeClass)
+            .own(CertificateApproval)
+            .own(CertificateSigning)
+            .own(CertificateSubject)
+            .own(DefaultIngressClass)
+            .own(MutatingAdmissionPolicy::default())
+            .own_remote(MutatingAdmissionWebhook::new(webhooks.clone()))
+            .own(ValidatingAdmissionPolicy::default())
+            .own_remote(ValidatingAdmissionWebhook::new(webhooks))
+            .own(ResourceQuota)
+    }
+
+    fn own(self, plugin: impl Plugin) -> Self {
+        self.insert(Slot::Local(Arc::new(plugin)))
+    }
+
+    fn own_remote(self, plugin: impl RemotePlugin) -> Self {
+        self.insert(Slot::Remote(Arc::new(plugin)))
     }
 
     /// Adds a plugin, before those that run what users of the cluster bring.
     #[must_use]
     pub fn with(self, plugin: impl Plugin) -> Self {
-        self.insert(Slot::Local(Arc::new(plugin)))
+        Self { has_others: true, ..self.own(plugin) }
     }
 
     /// Adds a plugin that asks outside of the process.
     #[must_use]
     pub fn with_remote(self, plugin: impl RemotePlugin) -> Self {
-        self.insert(Slot::Remote(Arc::new(plugin)))
+        Self { has_others: true, ..self.own_remote(plugin) }
+    }
+
+    /// Whether there are plugins of which the server does not know what they look at.
+    pub(crate) fn has_others(&self) -> bool {
+        self.has_others
     }
 
     fn insert(mut self, slot: Slot) -> Self {

@@ -205,6 +205,30 @@ pub(super) fn entry(id: &ManagerId, api_version: &str, time: Option<&str>, field
     Value::Object(entry)
 }
 
+/// The list of one entry, of an update, as it is written; `fields` is the text of `fieldsV1`.
+pub(super) fn only_entry(id: &ManagerId, time: &str, fields: &str) -> String {
+    let mut out = String::with_capacity(fields.len() + 192);
+    let mut before = "[{\"apiVersion\":";
+    let mut member = |value: &str, after| {
+        out.push_str(before);
+        out.push_str(value);
+        before = after;
+    };
+    let text = |text: &str| Value::from(text).to_string();
+    member(&text(&id.api_version), ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+    member(fields, ",\"manager\":");
+    member(&text(&id.manager), ",\"operation\":");
+    if id.subresource.is_empty() {
+        member(&text(id.operation.name()), ",\"time\":");
+    } else {
+        member(&text(id.operation.name()), ",\"subresource\":");
+        member(&text(&id.subresource), ",\"time\":");
+    }
+    member(&text(time), "}]");
+    out.push_str(before);
+    out
+}
+
 impl ManagerId {
     /// The identity of a writer.
     pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {

@@ -72,8 +72,9 @@ impl<'a> FieldManager<'a> {
     /// computable, the old managedFields stay.
     pub fn update(&self, live: Option<&Value>, mut new: Value, manager: &str) -> Value {
         if live.is_none()
-            && managed::entries_of(&new).is_null()
             && let Some(entries) = self.created(&new, manager)
+            // It was written a moment ago, as JSON.
+            && let Ok(entries) = serde_json::from_str(&entries)
         {
             managed::set_entries(&mut new, entries);
             return new;
@@ -81,21 +82,21 @@ impl<'a> FieldManager<'a> {
         self.compare_and_record(live, new, manager)
     }
 
-    /// The managers of a new object that comes without any; `None` where that takes a comparison.
-    fn created(&self, new: &Value, manager: &str) -> Option<Vec<Value>> {
-        if self.filter.only.is_some() {
+    /// The text of the `managedFields` that a create gives an object which comes without any: what [`Self::update`] writes
+    /// into the object. `None` where that takes a comparison, or where nobody owns anything.
+    pub fn created(&self, new: &Value, manager: &str) -> Option<String> {
+        if self.filter.only.is_some() || !managed::entries_of(new).is_null() {
             return None;
         }
         let empty = canonical::empty_object(self.schema);
         let except = typed::Except { reset: self.filter.reset, stripped: Some(&STRIPPED) };
         let fields = typed::created(self.schema, &empty, new, except).ok()?;
-        if fields.is_empty() {
-            return Some(Vec::new());
+        if fields == "{}" {
+            return None;
         }
-        let api_version = self.gvk.api_version();
         let manager = if manager.is_empty() { "unknown" } else { manager };
-        let id = ManagerId::new(manager, Operation::Update, &api_version, self.subresource);
-        Some(vec![managed::entry(&id, &api_version, Some(self.now), Value::Object(fields))])
+        let id = ManagerId::new(manager, Operation::Update, &self.gvk.api_version(), self.subresource);
+        Some(managed::only_entry(&id, self.now, &fields))
     }
 
     fn compare_and_record(&self, live: Option<&Value>, mut new: Value, manager: &str) -> Value {
@@ -405,13 +406,17 @@ mod tests {
         let fields = FieldManager::new(&schema, gvk, "2026-08-01T00:00:00Z").reset(&reset);
         let compared = fields.compare_and_record(None, object.clone(), "m");
         assert_eq!(fields.update(None, object.clone(), "m"), compared);
-        fields.created(&object, "m").is_some()
+        let text = fields.created(&object, "m");
+        // To the letter: the text is stored without having been a tree.
+        let entries = managed::entries_of(&compared).to_string();
+        assert!(text.as_ref().is_none_or(|text| *text == entries));
+        text.is_some()
     }
 
     #[test]
     fn a_creator_owns_the_same_whichever_way_it_is_found() {
         let pod = Gvk::new("", "v1", "Pod");
-        assert!(both_ways(&pod, json!({})));
+        assert!(!both_ways(&pod, json!({})), "nobody owns anything");
         assert!(both_ways(
             &pod,
             json!({
@@ -433,6 +438,8 @@ mod tests {
                 "status": {"phase": "Running"},
             })
         ));
+        let odd = json!({"labels": {"a\"b": "", "\\": "", "\n\u{1}": "", "<ü\u{2028}>": ""}, "finalizers": ["z", "<", "\"", "a\n"]});
+        assert!(both_ways(&pod, json!({"metadata": odd})));
         let service = Gvk::new("", "v1", "Service");
         assert!(both_ways(&service, json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": 1}]}})));
         let map = Gvk::new("", "v1", "ConfigMap");

@@ -71,7 +71,7 @@ impl ListBody {
             serde_json::Value::Object(list.own_metadata())
         );
         let prefix = if list.ty.typed_items { list.ty.prefix()[1..].to_owned() } else { String::new() };
-        let items: usize = list.items.iter().map(|o| o.bytes.len() + prefix.len()).sum();
+        let items: usize = list.items.iter().map(|o| o.size() + prefix.len()).sum();
         let commas = list.items.len().saturating_sub(1);
         Self {
             left: (head.len() + items + commas + 2) as u64,
@@ -100,7 +100,7 @@ impl ListBody {
             }
             chunk.put_u8(b'{');
             chunk.put_slice(&self.prefix);
-            chunk.put_slice(&item.bytes[1..]);
+            item.pieces_inside(|piece| chunk.put_slice(piece));
         }
         self.left = self.left.saturating_sub(chunk.len() as u64);
         Some(chunk.freeze())

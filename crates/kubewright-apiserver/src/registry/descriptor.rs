@@ -228,10 +228,15 @@ impl Descriptor {
 
     /// Encodes an object of the stored version.
     pub fn draft(&self, object: &Json) -> Draft {
+        self.draft_with(object, None)
+    }
+
+    /// The same for an object whose `managedFields` are a text beside it; those of custom resources never are.
+    pub(crate) fn draft_with(&self, object: &Json, managers: Option<&str>) -> Draft {
         if let Some(custom) = &self.custom {
             return custom.draft(object);
         }
-        Draft::encode(object, self.fields.iter().map(|f| f.value(object)).collect())
+        Draft::encode_with(object, managers, self.fields.iter().map(|f| f.value(object)).collect())
     }
 
     /// A stored object as this version shows it, with `kind` and `apiVersion`.
@@ -285,9 +290,9 @@ impl Descriptor {
             return serde_json::to_vec(&self.decode(object)).unwrap_or_default();
         }
         let prefix = self.prefix();
-        let mut bytes = Vec::with_capacity(prefix.len() + object.bytes.len());
+        let mut bytes = Vec::with_capacity(prefix.len() + object.size());
         bytes.extend_from_slice(prefix.as_bytes());
-        bytes.extend_from_slice(&object.bytes[1..]);
+        object.pieces_inside(|piece| bytes.extend_from_slice(piece));
         bytes
     }
 }

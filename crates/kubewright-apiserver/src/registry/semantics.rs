@@ -110,6 +110,13 @@ pub trait Semantics: Send + Sync + 'static {
     /// must stay unchanged.
     fn track(&self, ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>);
 
+    /// What [`Self::track`] would write into a new object, as the text of its `managedFields`, where that is found without
+    /// making a tree of it; the object is only looked at. `None` where it is not: then the object has to be tracked.
+    fn track_created(&self, ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
+        let _ = (ty, object, manager);
+        None
+    }
+
     /// Makes a write whose only effect would be new times in `managedFields` no write at all.
     fn keep_times(&self, before: &Json, after: &mut Json);
 }

@@ -10,7 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    node::{Kind, Node, Object, Presence, Rest, Scalar},
+    node::{Field, Kind, Node, Object, Presence, Rest, Scalar},
     quantity, time,
 };
 
@@ -109,33 +109,34 @@ pub fn empty_object(node: &Node) -> Value {
 fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
     // One walk over what is there, not over everything that could be: a Pod has some 40 of several hundred fields.
     let mut missing = object.fields.written_always();
-    map.retain(|key, value| {
-        let Some(field) = object.field(key) else {
-            if let Rest::Values(values) = &object.rest {
+    let mut is_complete = true;
+    for (key, value) in map.iter_mut() {
+        let field = object.field(key);
+        match (field, &object.rest) {
+            (Some(field), _) => {
+                missing -= usize::from(is_always(field));
+                let node = field.node.node();
+                if value.is_null() && field.presence == Presence::Always {
+                    *value = zero(node);
+                } else {
+                    canonicalise(node, value);
+                }
+            }
+            (None, Rest::Values(values)) => {
                 let node = values.node();
                 if value.is_null() {
                     *value = zero(node);
                 }
                 canonicalise(node, value);
             }
-            return !matches!(object.rest, Rest::Closed);
-        };
-        let node = field.node.node();
-        let is_always = matches!(field.presence, Presence::Always | Presence::AlwaysNull);
-        missing -= usize::from(is_always);
-        if value.is_null() {
-            if field.presence == Presence::Always {
-                *value = zero(node);
-            }
-            return is_always;
+            (None, _) => {}
         }
-        canonicalise(node, value);
-        match field.presence {
-            Presence::OmitEmpty => !is_empty(value) || MEANINGFUL_EMPTY.contains(&key.as_str()),
-            Presence::OmitZero => !is_empty(value) && *value != zero(node),
-            _ => true,
-        }
-    });
+        is_complete &= stays(object, field, key, value);
+    }
+    // Taking out while walking costs more than walking, and mostly there is nothing to take out.
+    if !is_complete {
+        map.retain(|key, value| stays(object, object.field(key), key, value));
+    }
     if missing == 0 {
         return;
     }
@@ -149,6 +150,21 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
             let value = if is_null { Value::Null } else { zero(field.node.node()) };
             map.insert(field.name.as_ref().to_owned(), value);
         }
+    }
+}
+
+fn is_always(field: &Field) -> bool {
+    matches!(field.presence, Presence::Always | Presence::AlwaysNull)
+}
+
+/// Whether Go writes a field that holds a canonical value.
+fn stays(object: &Object, field: Option<&Field>, key: &str, value: &Value) -> bool {
+    let Some(field) = field else { return !matches!(object.rest, Rest::Closed) };
+    match field.presence {
+        _ if value.is_null() => is_always(field),
+        Presence::OmitEmpty => !is_empty(value) || MEANINGFUL_EMPTY.contains(&key),
+        Presence::OmitZero => !is_empty(value) && *value != zero(field.node.node()),
+        _ => true,
     }
 }
 

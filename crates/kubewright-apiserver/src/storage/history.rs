@@ -127,8 +127,7 @@ impl Feed {
 }
 
 fn superseded(event: &Event) -> usize {
-    event.before.as_ref().map_or(0, |o| o.bytes.len())
-        + if event.after.is_none() { event.shown.bytes.len() } else { 0 }
+    event.before.as_ref().map_or(0, |o| o.size()) + if event.after.is_none() { event.shown.size() } else { 0 }
 }
 
 fn forget_one(ring: &mut Ring) {

@@ -3,7 +3,7 @@
 //! - One global revision counts all writes, as etcd's does. Writes go through one lock, one at a time, and each
 //!   publishes a new [`Snapshot`]; readers never wait for writers and hold a consistent state for as long as they like.
 //! - An [`Object`] is its encoded JSON plus the few things that selectors, owners and finalizers need. Nothing is
-//!   encoded again for a read.
+//!   encoded again for a read. Objects of one owner are kept as what differs from the first of them.
 //! - Every resource has a [`Feed`] of its changes. [`Cursor`]s walk it from any retained revision; older ones are
 //!   [`Expired`]. A read at an older revision takes the present snapshot and undoes the changes since.
 //!
@@ -15,9 +15,11 @@
 //! Pitfall: [`Storage`] knows nothing of Kubernetes rules. Whoever writes must have read first and passes the revision
 //! it read; a write that lost a race is told what is there now.
 
+mod difference;
 mod durable;
 mod history;
 mod object;
+mod siblings;
 mod snapshot;
 
 use std::{path::Path, sync::Arc};
@@ -27,8 +29,8 @@ use imbl::OrdMap;
 use kubewright::ObjectKey;
 use parking_lot::{Mutex, RwLock};
 
-use self::durable::Durable;
 pub(crate) use self::durable::replace;
+use self::{durable::Durable, siblings::Siblings};
 pub use self::{
     durable::{DataDirError, NotStored},
     history::{Cursor, Event, Expired, Feed, Retention},
@@ -76,6 +78,7 @@ pub enum Expect {
 pub struct Storage {
     shared: Arc<Shared>,
     durable: Option<Durable>,
+    siblings: Siblings,
 }
 
 /// What the store and the thread that writes its log share.
@@ -133,7 +136,7 @@ impl Shared {
 impl Storage {
     /// A store in memory that keeps this much history.
     pub fn with_retention(retention: Retention) -> Self {
-        Self { shared: Arc::new(Shared::starting_with(Snapshot::default(), retention)), durable: None }
+        Self::over(Shared::starting_with(Snapshot::default(), retention))
     }
 
     /// A store of its own, in memory, that begins with everything that this one holds now and continues its revisions. It
@@ -142,7 +145,11 @@ impl Storage {
     #[must_use]
     pub fn fork(&self) -> Self {
         let snapshot = Snapshot::clone(&self.snapshot());
-        Self { shared: Arc::new(Shared::starting_with(snapshot, self.shared.retention)), durable: None }
+        Self::over(Shared::starting_with(snapshot, self.shared.retention))
+    }
+
+    fn over(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared), ..Self::default() }
     }
 
     /// A store in a directory, which is made when it is not there. Blocks while it reads what is in it.
@@ -166,8 +173,9 @@ impl Storage {
     /// # Ok(()) }
     /// ```
     pub fn open(directory: &Path, retention: Retention) -> Result<Self, DataDirError> {
-        let (shared, durable) = Durable::open(directory, retention)?;
-        Ok(Self { shared, durable: Some(durable) })
+        let siblings = Siblings::default();
+        let (shared, durable) = Durable::open(directory, retention, &siblings)?;
+        Ok(Self { shared, durable: Some(durable), siblings })
     }
 
     /// Everything that is decided: what the next write is checked against. Not to be shown to anybody.
@@ -229,13 +237,14 @@ impl Storage {
         expect: Expect,
         draft: Draft,
     ) -> Result<Arc<Object>, Raced> {
+        let form = self.siblings.form(resource, &draft);
         let _writing = self.shared.writer.lock();
         let snapshot = self.head().load_full();
         let mut collection = snapshot.collection(resource);
         let before = collection.get(key).cloned();
         check(before.as_ref(), expect)?;
         let revision = snapshot.revision + 1;
-        let object = Arc::new(draft.finish(revision));
+        let object = Arc::new(draft.finish_as(revision, form, &self.siblings));
         collection.objects.insert(key.clone(), Arc::clone(&object));
         let event = Event {
             revision,

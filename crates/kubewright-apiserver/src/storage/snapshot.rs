@@ -5,7 +5,7 @@ use std::{ops::Bound, sync::Arc};
 use imbl::OrdMap;
 use kubewright::ObjectKey;
 
-use super::object::Object;
+use super::{object::Object, siblings::Siblings};
 
 /// The objects of one resource, ordered as etcd orders their keys: by namespace, then by name.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +84,19 @@ impl Snapshot {
     /// Removes an object that was removed before; whether it was there.
     pub(super) fn remove(&mut self, resource: &str, key: &ObjectKey) -> bool {
         self.resources.get_mut(resource).is_some_and(|c| c.objects.remove(key).is_some())
+    }
+
+    /// Keeps the objects of one owner by what differs, as if they had been written one after the other.
+    pub(super) fn gather(&mut self, siblings: &Siblings) {
+        let resources: Vec<Arc<str>> = self.resources().cloned().collect();
+        for resource in resources {
+            let objects = self.collection(&resource).objects;
+            for (key, object) in objects {
+                if let Some(object) = object.among(&resource, siblings) {
+                    self.insert(&resource, key, Arc::new(object));
+                }
+            }
+        }
     }
 
     /// The names of all resources that hold or held objects.

@@ -260,3 +260,49 @@ fn the_history_of_a_fork_begins_with_it() {
     assert!(fork.feed("things").after(1, usize::MAX).is_err(), "what was before is the other's");
     assert!(fork.feed("things").after(fork.revision(), usize::MAX).unwrap().is_empty());
 }
+
+/// Pods of one owner, of which the last has changed twice.
+fn family(storage: &Storage) -> Vec<(ObjectKey, Arc<Object>)> {
+    let put = |n: u64, phase: &str| {
+        let object = json!({
+            "metadata": {"name": format!("p{n}"), "ownerReferences": [{"uid": "owner"}]},
+            "spec": {"words": "one two three ".repeat(200)}, "status": {"phase": phase, "n": n},
+        });
+        let key = ObjectKey::namespaced("default", &format!("p{n}"));
+        let expect = storage.get("pods", &key).map_or(Expect::Absent, |held| Expect::Revision(held.revision));
+        let draft = Draft::encode(object.as_object().unwrap(), Box::default());
+        (key.clone(), storage.put("pods", &key, expect, draft).unwrap())
+    };
+    let mut pods: Vec<_> = (0..20).map(|n| put(n, "Pending")).collect();
+    put(19, "Running");
+    pods[19] = put(19, "Succeeded");
+    pods
+}
+
+#[test]
+fn siblings_outlive_the_first_of_them() {
+    let storage = Storage::default();
+    let pods = family(&storage);
+    let texts: Vec<_> = pods.iter().map(|(_, pod)| pod.bytes()).collect();
+    storage.remove("pods", &pods[0].0, pods[0].1.revision).unwrap();
+    drop(pods);
+    storage.compact();
+    let held = storage.snapshot().collection("pods");
+    let mut held: Vec<_> = held.range(None, None).map(|(_, pod)| (pod.revision, pod.bytes())).collect();
+    held.sort_unstable_by_key(|(revision, _)| *revision);
+    assert_eq!(held.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), texts[1..]);
+}
+
+#[tokio::test]
+async fn siblings_come_back_from_a_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = Storage::open(directory.path(), Retention::default()).unwrap();
+    let pods = family(&storage);
+    storage.confirmed().await.unwrap();
+    drop(storage);
+    let again = Storage::open(directory.path(), Retention::default()).unwrap();
+    for (key, pod) in &pods {
+        let found = again.get("pods", key).unwrap();
+        assert_eq!((found.revision, found.bytes(), &found.meta), (pod.revision, pod.bytes(), &pod.meta));
+    }
+}

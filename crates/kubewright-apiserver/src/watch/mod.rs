@@ -170,7 +170,7 @@ impl Watch {
             return;
         }
         self.ready.push_back(format!("{{\"type\":\"{kind}\",\"object\":{}", ty.prefix()).into());
-        self.ready.push_back(object.bytes.slice(1..));
+        self.ready.push_back(object.bytes().slice(1..));
         self.ready.push_back(Bytes::from_static(b"}\n"));
     }
 

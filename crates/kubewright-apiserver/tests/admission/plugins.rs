@@ -68,6 +68,49 @@ async fn an_own_plugin_runs_before_what_users_of_the_cluster_bring() {
         .refused(403, "configmaps \"forbidden\" is forbidden: by its name");
 }
 
+/// Wants to know who made an object.
+#[derive(Debug)]
+struct Curious;
+
+impl Curious {
+    fn look(attributes: &Attributes<'_>) -> Result<(), Status> {
+        let is_known = attributes.object["metadata"]["managedFields"][0]["operation"] == "Update";
+        let is_asked = attributes.operation == Operation::Create && attributes.is("", "configmaps");
+        if is_asked && !is_known { Err(attributes.forbid("nobody made it")) } else { Ok(()) }
+    }
+}
+
+impl Plugin for Curious {
+    fn name(&self) -> &'static str {
+        "Curious"
+    }
+
+    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        Self::look(attributes)
+    }
+
+    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+        Self::look(attributes)
+    }
+}
+
+#[tokio::test]
+async fn whoever_looks_at_a_new_object_finds_its_managers() {
+    let chain = Chain::standard().with(Curious);
+    let server = ApiServer::builder().admission(chain).in_process().unwrap();
+    let seen = Peer::of(&server).config_map("a", json!({"k": "v"})).await.ok();
+
+    let server = self::server();
+    let admin = Peer::of(&server);
+    let validations = json!([{"expression": "object.metadata.managedFields.size() == 1"}]);
+    admin.policy("p", json!({"matchConstraints": on_maps(), "validations": validations})).await;
+    let judged = admin.config_map("a", json!({"k": "v"})).await.ok();
+    let plain = Peer::of(&self::server()).config_map("a", json!({"k": "v"})).await.ok();
+    let fields = |map: &Value| map["metadata"]["managedFields"][0]["fieldsV1"].clone();
+    assert_eq!(fields(&plain), json!({"f:data": {".": {}, "f:k": {}}}));
+    assert_eq!((fields(&seen), fields(&judged)), (fields(&plain), fields(&plain)));
+}
+
 /// Believes a header and a token.
 #[derive(Debug)]
 struct Door;

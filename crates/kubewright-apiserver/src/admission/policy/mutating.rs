@@ -88,6 +88,7 @@ impl Plugin for MutatingAdmissionPolicy {
         if bindings.is_empty() {
             return Ok(());
         }
+        attributes.show_managers();
         let bindings = by_policy(&bindings);
         let policies = self.policies.all(registry);
         let mut trouble = Vec::new();

@@ -40,6 +40,7 @@ impl MutatingAdmissionWebhook {
         if configurations.is_empty() {
             return Ok(());
         }
+        attributes.show_managers();
         let again = attributes.rounds.again;
         if again && attributes.rounds.of(NAME).left.as_ref().is_some_and(|left| *left != attributes.object) {
             attributes.rounds.of(NAME).object_changed();

@@ -104,6 +104,10 @@ impl Semantics for Schematic {
         ownership::track(ty, before, after, manager);
     }
 
+    fn track_created(&self, ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
+        ownership::track_created(ty, object, manager)
+    }
+
     fn keep_times(&self, before: &Json, after: &mut Json) {
         ownership::keep_times(before, after);
     }

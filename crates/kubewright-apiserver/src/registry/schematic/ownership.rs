@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{gvk, members, schema};
+use super::{go_type, gvk, members, schema};
 use crate::{
     apply::{FieldManager, FieldSet, keep_times_of_unchanged},
     crd::resource::Versions,
@@ -112,6 +112,17 @@ pub(super) fn track(ty: &Descriptor, before: Option<&Json>, after: &mut Json, ma
     let new = Value::Object(std::mem::take(after));
     let fields = endpoint.fields(&schema, &gvk, manager.now);
     *after = members(fields.update(live.as_ref(), new, &manager.name));
+}
+
+/// What [`track`] would write into a new object, as text. Custom resources go on to be read as trees.
+pub(super) fn track_created(ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
+    let schema = go_type(ty)?;
+    let (gvk, endpoint) = (gvk(ty), Endpoint::new(ty, manager.subresource));
+    let mut text = None;
+    as_value(object, |new| {
+        text = endpoint.fields(&schema, &gvk, manager.now).created(new, &manager.name);
+    });
+    text
 }
 
 /// Takes the old times back where `managedFields` would differ only in them.

@@ -151,7 +151,7 @@ fn validate_life(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
 fn validate_handler(handler: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     let mut kinds = HANDLERS.iter().filter(|kind| handler.has(kind));
     let Some(kind) = kinds.next() else {
-        return errors.required(handler.field.as_str(), "must specify a handler type");
+        return errors.required(&handler.field, "must specify a handler type");
     };
     if let Some(action) = handler.child(kind) {
         validate_action(kind, &action, pod, errors);
@@ -189,7 +189,7 @@ fn validate_action(kind: &str, action: &At<'_>, pod: &Pod<'_>, errors: &mut Erro
             if seconds < 0 || seconds > most {
                 let why =
                     format!("must be non-negative and less than terminationGracePeriodSeconds ({most})");
-                errors.invalid(action.field.as_str(), seconds, &why);
+                errors.invalid(&action.field, seconds, &why);
             }
         }
         _ => {}
@@ -282,7 +282,7 @@ fn validate_env(env: &At<'_>, errors: &mut Errors) {
         1 => return,
         _ => "may not have more than one field specified at a time",
     };
-    errors.invalid(from.field.as_str(), "", why);
+    errors.invalid(&from.field, "", why);
 }
 
 fn validate_env_from(container: &At<'_>, errors: &mut Errors) {
@@ -343,7 +343,7 @@ fn validate_mounts(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
                 let why = "subPathExpr and subPath are mutually exclusive";
                 errors.invalid(mount.path(key), sub, why);
             }
-            local_path(sub, &format!("{list}.{key}"), errors);
+            local_path(sub, &list.child(key), errors);
         }
         let propagation = mount.text("mountPropagation");
         let privileged = container.child("securityContext").is_some_and(|context| context.is("privileged"));
@@ -398,7 +398,7 @@ fn validate_security(context: &At<'_>, errors: &mut Errors) {
         return;
     }
     let refuse = |why: &str, errors: &mut Errors| {
-        errors.invalid(context.field.as_str(), go_shape(context.object), why);
+        errors.invalid(&context.field, go_shape(context.object), why);
     };
     if context.is("privileged") {
         refuse("cannot set `allowPrivilegeEscalation` to false and `privileged` to true", errors);

@@ -397,7 +397,7 @@ pub(super) static ENDPOINTS: Strategy = Strategy {
 fn validate_endpoints(endpoints: &Json, errors: &mut Errors) {
     for subset in At::new(endpoints, "").each("subsets") {
         if subset.list("addresses").is_empty() && subset.list("notReadyAddresses").is_empty() {
-            errors.required(subset.field.as_str(), "must specify `addresses` or `notReadyAddresses`");
+            errors.required(&subset.field, "must specify `addresses` or `notReadyAddresses`");
         }
         for key in ["addresses", "notReadyAddresses"] {
             for address in subset.each(key) {
@@ -422,7 +422,7 @@ fn validate_endpoints(endpoints: &Json, errors: &mut Errors) {
 fn validate_endpoint_address(address: &At<'_>, errors: &mut Errors) {
     let ip = address.text("ip");
     let field = address.path("ip");
-    let refuse = |why: &str, errors: &mut Errors| errors.invalid(field.as_str(), ip, why);
+    let refuse = |why: &str, errors: &mut Errors| errors.invalid(&field, ip, why);
     match ip.parse::<std::net::IpAddr>() {
         Err(_) => {
             refuse(ADDRESS, errors);

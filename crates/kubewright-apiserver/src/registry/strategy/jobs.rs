@@ -123,11 +123,11 @@ fn validate_failure_policy(job: &At<'_>, policy: &At<'_>, errors: &mut Errors) {
         let conditions = !rule.list("onPodConditions").is_empty();
         if codes.is_some() && conditions {
             let why = "specifying both OnExitCodes and OnPodConditions is not supported";
-            errors.unusable(rule.field.as_str(), why);
+            errors.unusable(&rule.field, why);
         }
         if codes.is_none() && !conditions {
             let why = "specifying one of OnExitCodes and OnPodConditions is required";
-            errors.unusable(rule.field.as_str(), why);
+            errors.unusable(&rule.field, why);
         }
     }
 }
@@ -152,9 +152,9 @@ fn validate_exit_codes(job: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
     let values = codes.list("values");
     let field = codes.path("values");
     if values.is_empty() {
-        errors.invalid(field.as_str(), Value::Array(Vec::new()), "at least one value is required");
+        errors.invalid(&field, Value::Array(Vec::new()), "at least one value is required");
     } else if values.len() > MOST {
-        errors.too_many(field.as_str(), values.len(), MOST);
+        errors.too_many(&field, values.len(), MOST);
     }
     let numbers: Vec<i64> = values.iter().filter_map(Value::as_i64).collect();
     let mut seen = BTreeSet::new();
@@ -177,7 +177,7 @@ fn validate_success_policy(job: &At<'_>, errors: &mut Errors) {
     let rules = policy.list("rules");
     if job.text("completionMode") != "Indexed" {
         let shown = json!({"Rules": rules});
-        return errors.invalid(policy.field.as_str(), shown, "requires indexed completion mode");
+        return errors.invalid(&policy.field, shown, "requires indexed completion mode");
     }
     if rules.is_empty() {
         let why = "at least one rules must be specified when the successPolicy is specified";
@@ -191,7 +191,7 @@ fn validate_success_policy(job: &At<'_>, errors: &mut Errors) {
         let (count, indexes) = (rule.number("succeededCount"), rule.has("succeededIndexes"));
         if count.is_none() && !indexes {
             let why = "at least one of succeededCount or succeededIndexes must be specified";
-            errors.required(rule.field.as_str(), why);
+            errors.required(&rule.field, why);
         }
         rule.not_negative(&["succeededCount"], errors);
         if let Some(count) = count.filter(|count| *count > all) {
@@ -276,7 +276,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
     let conditions = status.path("conditions");
     let mut refuse = |broken: bool, why: &str| {
         if broken {
-            errors.unusable(conditions.as_str(), why);
+            errors.unusable(&conditions, why);
         }
     };
     refuse(complete && failed, "cannot set Complete=True and Failed=true conditions");
@@ -290,7 +290,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
     }
     let mut refuse = |broken: bool, why: &str| {
         if broken {
-            errors.unusable(conditions.as_str(), why);
+            errors.unusable(&conditions, why);
         }
     };
     refuse(
@@ -315,7 +315,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
         ("SuccessCriteriaMet", "cannot disable the SuccessCriteriaMet=True condition"),
     ] {
         if holds(old, kind) && !is(kind) {
-            errors.unusable(conditions.as_str(), why);
+            errors.unusable(&conditions, why);
         }
     }
 }

@@ -124,7 +124,7 @@ fn validate_resource_claims<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<
             } else {
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             };
-            errors.invalid(claim.field.as_str(), shown, why);
+            errors.invalid(&claim.field, shown, why);
         }
     }
     seen
@@ -224,7 +224,7 @@ fn validate_dns(spec: &At<'_>, errors: &mut Errors) {
     }
     for option in config.each("options") {
         if option.text("name").is_empty() {
-            errors.required(option.field.as_str(), "must not be empty");
+            errors.required(&option.field, "must not be empty");
         }
     }
 }
@@ -287,6 +287,6 @@ fn validate_system(spec: &At<'_>, errors: &mut Errors) {
                 );
             }
         }
-        other => errors.not_supported(system.field.as_str(), other, &["linux", "windows"]),
+        other => errors.not_supported(&system.field, other, &["linux", "windows"]),
     }
 }

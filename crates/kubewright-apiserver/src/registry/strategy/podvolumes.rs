@@ -9,6 +9,7 @@ use crate::registry::{
     validation::{
         Errors,
         at::{At, local_path, no_steps_back},
+        field::Field,
         names,
     },
 };
@@ -89,7 +90,7 @@ pub(super) fn validate<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a s
 fn validate_source(volume: &At<'_>, errors: &mut Errors) {
     let mut sources = SOURCES.iter().filter(|source| volume.has(source));
     let Some(kind) = sources.next() else {
-        return errors.required(volume.field.as_str(), "must specify a volume type");
+        return errors.required(&volume.field, "must specify a volume type");
     };
     if let Some(source) = volume.child(kind) {
         validate_one(kind, &source, errors);
@@ -136,7 +137,7 @@ fn validate_one(kind: &str, source: &At<'_>, errors: &mut Errors) {
             validate_mode(source, "defaultMode", errors);
             for item in source.each("items") {
                 // Upstream names the source, not the item.
-                validate_downward(&At::new(item.object, source.field.as_str()), errors);
+                validate_downward(&At { object: item.object, field: source.field.clone() }, errors);
             }
         }
         "projected" => validate_projected(source, errors),
@@ -195,7 +196,7 @@ fn validate_item(item: &At<'_>, errors: &mut Errors) {
 }
 
 /// A path inside the volume that is not one of the volume's own.
-fn validate_file_path(path: &str, field: &str, errors: &mut Errors) {
+fn validate_file_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     local_path(path, field, errors);
     let back = path.split('/').any(|part| part == "..");
     if path.starts_with("..") && !back {
@@ -211,12 +212,12 @@ fn validate_downward(item: &At<'_>, errors: &mut Errors) {
             validate_field_ref(&field, FILE_PATHS, errors);
             if other.is_some() {
                 let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                errors.invalid(item.field.as_str(), "resource", why);
+                errors.invalid(&item.field, "resource", why);
             }
         }
         (None, Some(resource)) => validate_resource_ref(&resource, true, errors),
         (None, None) => {
-            errors.required(item.field.as_str(), "one of fieldRef and resourceFieldRef is required");
+            errors.required(&item.field, "one of fieldRef and resourceFieldRef is required");
         }
     }
     validate_mode(item, "mode", errors);
@@ -252,11 +253,11 @@ pub(super) fn validate_field_ref(field: &At<'_>, allowed: &[&str], errors: &mut 
             let lower = key.to_lowercase();
             let key = if head == "metadata.annotations" { lower.as_str() } else { key };
             for why in names::qualified(key) {
-                errors.invalid(field.field.as_str(), key, &why);
+                errors.invalid(&field.field, key, &why);
             }
         }
         Some((head, _)) if KNOWN.contains(&head) => {
-            errors.invalid(field.field.as_str(), head, "does not support subscript");
+            errors.invalid(&field.field, head, "does not support subscript");
         }
         Some(_) => unknown(errors),
         None if !KNOWN.contains(&path) && path != "spec.host" => unknown(errors),
@@ -302,17 +303,17 @@ fn validate_projected(projected: &At<'_>, errors: &mut Errors) {
                 validate_item(&item, errors);
                 if !item.text("path").is_empty() && !paths.insert(item.text("path")) {
                     let why = "conflicting duplicate paths";
-                    errors.invalid(projected.field.as_str(), part.text("name"), why);
+                    errors.invalid(&projected.field, part.text("name"), why);
                 }
             }
         }
         if let Some(part) = source.child("downwardAPI") {
             kinds += 1;
             for item in part.each("items") {
-                validate_downward(&At::new(item.object, part.field.as_str()), errors);
+                validate_downward(&At { object: item.object, field: part.field.clone() }, errors);
                 if !item.text("path").is_empty() && !paths.insert(item.text("path")) {
                     let why = "conflicting duplicate paths";
-                    errors.invalid(projected.field.as_str(), item.text("path"), why);
+                    errors.invalid(&projected.field, item.text("path"), why);
                 }
             }
         }
@@ -322,7 +323,7 @@ fn validate_projected(projected: &At<'_>, errors: &mut Errors) {
         }
         kinds += ["clusterTrustBundle", "podCertificate"].iter().filter(|key| source.has(key)).count();
         if kinds > 1 {
-            errors.forbidden(source.field.as_str(), "may not specify more than 1 volume type");
+            errors.forbidden(&source.field, "may not specify more than 1 volume type");
         }
     }
 }

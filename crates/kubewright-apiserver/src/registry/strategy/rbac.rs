@@ -37,7 +37,7 @@ fn validate_cluster_role(role: &Json, errors: &mut Errors) {
         errors.required(rule.path("clusterRoleSelectors"), why);
     }
     for selector in selectors {
-        super::templates::validate_selector(selector.object, &selector.field, errors);
+        super::templates::validate_selector(selector.object, &selector.field.to_string(), errors);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of resources and amounts of them: what containers ask for, quotas grant and limits bound.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Display};
 
 use serde_json::Value;
 
@@ -62,34 +62,34 @@ fn can_be_overcommitted(name: &str) -> bool {
 }
 
 /// The name of any resource.
-pub(super) fn validate_name(name: &str, field: &str, errors: &mut Errors) -> bool {
+pub(super) fn validate_name(name: &str, field: impl Display + Copy, errors: &mut Errors) -> bool {
     let why = names::qualified(name);
     for why in &why {
-        errors.invalid(field, name, why);
+        errors.invalid(field.to_string(), name, why);
     }
     if !why.is_empty() {
         return false;
     }
     let known = COUNTED.contains(&name) || MEASURED.contains(&name) || is_huge_pages(name);
     if !name.contains('/') && !known {
-        errors.invalid(field, name, "must be a standard resource type or fully qualified");
+        errors.invalid(field.to_string(), name, "must be a standard resource type or fully qualified");
     }
     true
 }
 
-fn validate_container_name(name: &str, field: &str, errors: &mut Errors) {
+fn validate_container_name(name: &str, field: impl Display + Copy, errors: &mut Errors) {
     validate_name(name, field, errors);
     if !name.contains('/') {
         if !matches!(name, "cpu" | "memory" | "ephemeral-storage") && !name.starts_with("hugepages-") {
-            errors.invalid(field, name, "must be a standard resource for containers");
+            errors.invalid(field.to_string(), name, "must be a standard resource for containers");
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.invalid(field, name, "doesn't follow extended resource name standard");
+        errors.invalid(field.to_string(), name, "doesn't follow extended resource name standard");
     }
 }
 
 /// The name of a resource that a quota bounds.
-pub(super) fn validate_quota_name(name: &str, field: &str, errors: &mut Errors) {
+pub(super) fn validate_quota_name(name: &str, field: impl Display + Copy, errors: &mut Errors) {
     // `count/widgets.example.com` counts objects of any kind.
     let usable = validate_name(name, field, errors);
     if usable
@@ -97,18 +97,18 @@ pub(super) fn validate_quota_name(name: &str, field: &str, errors: &mut Errors) 
         && name != "storage"
         && !(COUNTED.contains(&name) || MEASURED.contains(&name))
     {
-        errors.invalid(field, name, "must be a standard resource for quota");
+        errors.invalid(field.to_string(), name, "must be a standard resource for quota");
     }
 }
 
 /// An amount: not negative, and whole where things are counted.
-pub(super) fn validate_amount(name: &str, amount: &Value, field: &str, errors: &mut Errors) {
+pub(super) fn validate_amount(name: &str, amount: &Value, field: impl Display + Copy, errors: &mut Errors) {
     let Some(value) = quantity::parse(amount) else { return };
     if value < 0 {
-        errors.invalid(field, amount.clone(), NOT_NEGATIVE);
+        errors.invalid(field.to_string(), amount.clone(), NOT_NEGATIVE);
     }
     if (COUNTED.contains(&name) || is_extended(name)) && value % 1000 != 0 {
-        errors.invalid(field, amount.clone(), "must be an integer");
+        errors.invalid(field.to_string(), amount.clone(), "must be an integer");
     }
 }
 
@@ -118,9 +118,10 @@ pub(super) fn validate(resources: &At<'_>, claims: &BTreeSet<&str>, errors: &mut
     let of = |kind: &str| object(resources.object, kind).into_iter().flatten();
     for kind in ["limits", "requests"] {
         for (name, amount) in of(kind) {
-            let field = format!("{}[{name}]", resources.path(kind));
-            validate_container_name(name, &field, errors);
-            validate_amount(name, amount, &field, errors);
+            let path = resources.path(kind);
+            let field = format_args!("{path}[{name}]");
+            validate_container_name(name, field, errors);
+            validate_amount(name, amount, field, errors);
             if kind == "requests" {
                 validate_request(resources, name, amount, limits.and_then(|limits| limits.get(name)), errors);
             }
@@ -128,14 +129,14 @@ pub(super) fn validate(resources: &At<'_>, claims: &BTreeSet<&str>, errors: &mut
     }
     let any = |wanted: fn(&str) -> bool| of("limits").chain(of("requests")).any(|(name, _)| wanted(name));
     if any(|name| name.starts_with("hugepages-")) && !any(|name| matches!(name, "cpu" | "memory")) {
-        errors.forbidden(resources.field.as_str(), "HugePages require cpu or memory");
+        errors.forbidden(&resources.field, "HugePages require cpu or memory");
     }
     let mut seen = BTreeSet::new();
     for claim in resources.each("claims") {
         let name = claim.text("name");
         claim.required("name", errors);
         if !name.is_empty() && !seen.insert((name, claim.text("request"))) {
-            errors.duplicate(claim.field.as_str(), name);
+            errors.duplicate(&claim.field, name);
         } else if !name.is_empty() && !claims.contains(name) {
             errors.not_found(claim.path("name"), name);
         }

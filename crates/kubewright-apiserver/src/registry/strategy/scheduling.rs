@@ -99,7 +99,7 @@ fn validate_node_term(term: &At<'_>, errors: &mut Errors) {
 fn validate_pod_term(term: &At<'_>, errors: &mut Errors) {
     for key in ["labelSelector", "namespaceSelector"] {
         if let Some(selector) = term.child(key) {
-            validate_selector(selector.object, &selector.field, errors);
+            validate_selector(selector.object, &selector.field.to_string(), errors);
         }
     }
     for name in term.list("namespaces").iter().filter_map(Value::as_str) {
@@ -154,7 +154,7 @@ pub(super) fn validate_spread(spec: &At<'_>, errors: &mut Errors) {
             constraint.choice(key, &["Honor", "Ignore"], errors);
         }
         if let Some(selector) = constraint.child("labelSelector") {
-            validate_selector(selector.object, &selector.field, errors);
+            validate_selector(selector.object, &selector.field.to_string(), errors);
         }
     }
 }
@@ -204,16 +204,17 @@ pub(super) fn validate_gates(spec: &At<'_>, errors: &mut Errors) {
     for gate in spec.each("schedulingGates") {
         let name = gate.text("name");
         for why in names::qualified(name) {
-            errors.invalid(gate.field.as_str(), name, &why);
+            errors.invalid(&gate.field, name, &why);
         }
         if seen.contains(&name) {
-            errors.duplicate(gate.field.as_str(), name);
+            errors.duplicate(&gate.field, name);
         }
         seen.push(name);
     }
 }
 
 pub(super) fn validate_node_labels(spec: &At<'_>, errors: &mut Errors) {
-    let labels = spec.child("nodeSelector");
-    objectmeta::validate_labels(labels.map(|at| at.object), &spec.path("nodeSelector"), errors);
+    if let Some(labels) = spec.child("nodeSelector") {
+        objectmeta::validate_labels(Some(labels.object), &labels.field.to_string(), errors);
+    }
 }

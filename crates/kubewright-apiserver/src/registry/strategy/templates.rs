@@ -336,19 +336,19 @@ fn validate_stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
     match (strategy.text("type"), rolling) {
         ("RollingUpdate", Some(rolling)) => {
             rolling.not_negative(&["partition"], errors);
-            int_or_percent(rolling.object, "maxUnavailable", &rolling.field, errors);
-            at_most_everything(rolling.object, "maxUnavailable", &rolling.field, errors);
+            int_or_percent(rolling.object, "maxUnavailable", &rolling.field.to_string(), errors);
+            at_most_everything(rolling.object, "maxUnavailable", &rolling.field.to_string(), errors);
         }
         ("OnDelete", Some(rolling)) => {
             let part = |key: &str| rolling.object.get(key).cloned().unwrap_or_default();
             let shown = json!({"Partition": part("partition"), "MaxUnavailable": part("maxUnavailable")});
             let why = "only allowed for updateStrategy 'RollingUpdate'";
-            errors.invalid(rolling.field.as_str(), shown, why);
+            errors.invalid(&rolling.field, shown, why);
         }
         ("RollingUpdate" | "OnDelete", None) => {}
         (other, _) => {
             let why = "must be 'RollingUpdate' or 'OnDelete'";
-            errors.invalid(strategy.field.as_str(), go_strategy(other), why);
+            errors.invalid(&strategy.field, go_strategy(other), why);
         }
     }
 }
@@ -407,8 +407,8 @@ fn validate_daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
                 return errors.required(strategy.path("rollingUpdate"), "");
             };
             for key in ["maxUnavailable", "maxSurge"] {
-                int_or_percent(rolling.object, key, &rolling.field, errors);
-                at_most_everything(rolling.object, key, &rolling.field, errors);
+                int_or_percent(rolling.object, key, &rolling.field.to_string(), errors);
+                at_most_everything(rolling.object, key, &rolling.field.to_string(), errors);
             }
             let some = |key: &str| rolling.object.get(key).is_some_and(|value| value != 0 && value != "0%");
             if some("maxUnavailable") && some("maxSurge") {
@@ -420,7 +420,7 @@ fn validate_daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
             }
         }
         other => {
-            errors.not_supported(strategy.field.as_str(), go_strategy(other), &["RollingUpdate", "OnDelete"]);
+            errors.not_supported(&strategy.field, go_strategy(other), &["RollingUpdate", "OnDelete"]);
         }
     }
 }

@@ -18,11 +18,11 @@ fn validate_access_modes(spec: &At<'_>, errors: &mut Errors) {
     let modes = spec.list("accessModes");
     let field = spec.path("accessModes");
     if modes.is_empty() {
-        errors.required(field.as_str(), "at least 1 access mode is required");
+        errors.required(&field, "at least 1 access mode is required");
     }
     for mode in modes {
         if !mode.as_str().is_some_and(|mode| ACCESS_MODES.contains(&mode)) {
-            errors.not_supported(field.as_str(), mode.clone(), ACCESS_MODES);
+            errors.not_supported(&field, mode.clone(), ACCESS_MODES);
         }
     }
     if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
@@ -39,7 +39,7 @@ pub(super) fn validate_claim(claim: &Json, errors: &mut Errors) {
 pub(super) fn validate_claim_spec(spec: &At<'_>, errors: &mut Errors) {
     validate_access_modes(spec, errors);
     if let Some(selector) = spec.child("selector") {
-        super::templates::validate_selector(selector.object, &selector.field, errors);
+        super::templates::validate_selector(selector.object, &selector.field.to_string(), errors);
     }
     let field = format!("{}[storage]", spec.path("resources"));
     match at(spec.object, &["resources", "requests", "storage"]) {
@@ -58,7 +58,7 @@ pub(super) fn validate_claim_spec(spec: &At<'_>, errors: &mut Errors) {
         source.required("kind", errors);
         if source.text("apiGroup").is_empty() && source.text("kind") != "PersistentVolumeClaim" {
             let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-            errors.invalid(source.field.as_str(), source.text("kind"), why);
+            errors.invalid(&source.field, source.text("kind"), why);
         }
     }
 }

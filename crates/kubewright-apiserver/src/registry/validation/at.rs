@@ -1,8 +1,10 @@
 //! One object of a document and where it stands, so that checks read like the list of rules that they are.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use super::Errors;
+use super::{Errors, field::Field};
 use crate::registry::json::{Json, list, object, text};
 
 /// An object and its path.
@@ -11,7 +13,7 @@ pub struct At<'a> {
     /// The object.
     pub object: &'a Json,
     /// Where it stands: `spec.containers[0]`.
-    pub field: String,
+    pub field: Field<'a>,
 }
 
 /// What an address must be.
@@ -25,27 +27,27 @@ pub const PORT: &str = "must be between 1 and 65535, inclusive";
 
 impl<'a> At<'a> {
     /// An object at a path.
-    pub fn new(object: &'a Json, field: impl Into<String>) -> Self {
-        Self { object, field: field.into() }
+    pub fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
+        Self { object, field: Field::new(field) }
     }
 
     /// The path of one of its fields; the object's own fields stand alone at the top.
-    pub fn path(&self, key: &str) -> String {
-        if self.field.is_empty() { key.to_owned() } else { format!("{}.{key}", self.field) }
+    pub fn path(&self, key: &'a str) -> Field<'a> {
+        self.field.child(key)
     }
 
     /// An object below.
-    pub fn child(&self, key: &str) -> Option<At<'a>> {
-        object(self.object, key).map(|child| At::new(child, self.path(key)))
+    pub fn child(&self, key: &'a str) -> Option<At<'a>> {
+        object(self.object, key).map(|child| At { object: child, field: self.path(key) })
     }
 
     /// The objects of a list below.
-    pub fn each(&self, key: &str) -> impl Iterator<Item = At<'a>> {
+    pub fn each(&self, key: &'a str) -> impl Iterator<Item = At<'a>> {
         let list = self.list(key);
         // Most lists are not there, and need no path.
-        let path = if list.is_empty() { String::new() } else { self.path(key) };
+        let path = (!list.is_empty()).then(|| self.path(key));
         let objects = list.iter().filter_map(Value::as_object);
-        objects.enumerate().map(move |(n, object)| At::new(object, format!("{path}[{n}]")))
+        objects.enumerate().filter_map(move |(n, object)| Some(At { object, field: path.as_ref()?.item(n) }))
     }
 
     /// Whether a field is there and not null.
@@ -74,14 +76,14 @@ impl<'a> At<'a> {
     }
 
     /// The text must be there.
-    pub fn required(&self, key: &str, errors: &mut Errors) {
+    pub fn required(&self, key: &'a str, errors: &mut Errors) {
         if self.text(key).is_empty() {
             errors.required(self.path(key), "");
         }
     }
 
     /// The text must be one of these, or not be there.
-    pub fn choice(&self, key: &str, allowed: &[&str], errors: &mut Errors) {
+    pub fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() && !allowed.contains(&value) {
             errors.not_supported(self.path(key), value, allowed);
@@ -89,7 +91,7 @@ impl<'a> At<'a> {
     }
 
     /// The text must follow a rule, or not be there.
-    pub fn named(&self, key: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    pub fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() {
             for why in rule(value) {
@@ -99,7 +101,7 @@ impl<'a> At<'a> {
     }
 
     /// The numbers must not be negative.
-    pub fn not_negative(&self, keys: &[&str], errors: &mut Errors) {
+    pub fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
         for key in keys {
             if let Some(number) = self.number(key).filter(|number| *number < 0) {
                 errors.invalid(self.path(key), number, NOT_NEGATIVE);
@@ -108,7 +110,7 @@ impl<'a> At<'a> {
     }
 
     /// A port by number or by name.
-    pub fn port(&self, key: &str, errors: &mut Errors) {
+    pub fn port(&self, key: &'a str, errors: &mut Errors) {
         match self.object.get(key) {
             Some(Value::String(name)) => {
                 for why in super::names::port_name(name) {
@@ -125,7 +127,7 @@ impl<'a> At<'a> {
     }
 
     /// What was given when the object was made stays.
-    pub fn immutable(&self, old: &Json, key: &str, errors: &mut Errors) {
+    pub fn immutable(&self, old: &Json, key: &'a str, errors: &mut Errors) {
         if self.object.get(key) != old.get(key) {
             let value = self.object.get(key).cloned().unwrap_or_default();
             errors.invalid(self.path(key), value, "field is immutable");
@@ -134,7 +136,7 @@ impl<'a> At<'a> {
 }
 
 /// A path inside of something else: not absolute, and not out of it.
-pub fn local_path(path: &str, field: &str, errors: &mut Errors) {
+pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid(field, path, "must be a relative path");
     }
@@ -142,7 +144,7 @@ pub fn local_path(path: &str, field: &str, errors: &mut Errors) {
 }
 
 /// A path without `..` in it.
-pub fn no_steps_back(path: &str, field: &str, errors: &mut Errors) {
+pub fn no_steps_back(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid(field, path, "must not contain '..'");
     }

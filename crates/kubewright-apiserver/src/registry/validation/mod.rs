@@ -2,6 +2,7 @@
 //! share.
 
 pub mod at;
+pub mod field;
 pub mod names;
 
 use serde_json::{Value, json};

@@ -52,22 +52,24 @@ impl Registry {
             call.warn(warning);
         }
         super::settle(self, ty, &mut object);
+        let mut managers = None;
         if writer != Writer::Apply {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
                 subresource: call.subresource,
                 now: &now,
             };
-            self.semantics.track(ty, None, &mut object, &manager);
+            managers = self.track_created(call, &mut object, &manager);
         }
-        let mut attributes = Attributes::new(call, Operation::Create, object, None);
+        let mut attributes =
+            Attributes::new(call, Operation::Create, object, None).with_managers(managers.take());
         if ty.custom.as_ref().is_some_and(Custom::is_terminating) {
             return Err(
                 attributes.forbid("create not allowed while custom resource definition is terminating")
             );
         }
         self.admission.admit(self, &mut attributes).await?;
-        let mut object = attributes.into_object();
+        let (mut object, managers) = attributes.into_parts();
 
         let generates = text(meta(&object), "name").is_empty();
         let base = text(meta(&object), "generateName").to_owned();
@@ -76,7 +78,8 @@ impl Registry {
             // Only a name that may be taken needs the object again.
             let mut prepared = if generates { object.clone() } else { std::mem::take(&mut object) };
             self.prepare_create(call, &mut prepared, &now)?;
-            let attributes = Attributes::new(call, Operation::Create, prepared, None);
+            let attributes =
+                Attributes::new(call, Operation::Create, prepared, None).with_managers(managers.clone());
             if let Err(refusal) = self.admission.validate(self, &attributes).await {
                 self.allocator.release(call, &attributes.object);
                 return Err(refusal);
@@ -84,7 +87,7 @@ impl Registry {
             let prepared = attributes.into_object();
             let key = call.key(text(meta(&prepared), "name"));
             let stored = self.to_stored(call, prepared);
-            let draft = ty.draft(&stored);
+            let draft = ty.draft_with(&stored, managers.as_deref());
             if call.options.dry_run {
                 if let Some(current) = self.storage.get(&ty.storage, &key) {
                     return Err(taken(call, key.name(), &current));
@@ -108,6 +111,17 @@ impl Registry {
             }
         }
         Err(Status::internal("no name was free"))
+    }
+
+    /// Records who made an object, in it or as a text beside it: most are encoded before anybody looks at their managers.
+    fn track_created(&self, call: &Call<'_>, object: &mut Json, manager: &Manager<'_>) -> Option<Arc<str>> {
+        if !self.admission.has_others()
+            && let Some(managers) = self.semantics.track_created(call.ty, object, manager)
+        {
+            return Some(managers.into());
+        }
+        self.semantics.track(call.ty, None, object, manager);
+        None
     }
 
     fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {

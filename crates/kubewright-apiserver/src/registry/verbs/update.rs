@@ -133,7 +133,7 @@ impl Registry {
         // A write that changes nothing is no write.
         let same = draft.clone().preview(Some(stored.revision));
         let version = |object: &Object| object.meta.written.as_ref().map(|by| by.version.clone());
-        if same.bytes == stored.bytes && version(&same) == version(stored) {
+        if same.bytes() == stored.bytes() && version(&same) == version(stored) {
             return Ok(Some(Arc::clone(stored)));
         }
         if call.options.dry_run {

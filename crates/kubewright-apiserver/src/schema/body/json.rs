@@ -10,7 +10,19 @@ pub(super) fn decode(
     schema: Option<(&Node, &str)>,
     limits: &Limits,
 ) -> Result<Decoded, BodyError> {
-    let mut source = serde_json::Deserializer::from_slice(body);
+    // Of a text that is known to be one, its strings are not asked again, one by one.
+    match std::str::from_utf8(body) {
+        Ok(text) => read(serde_json::Deserializer::from_str(text), body, schema, limits),
+        Err(_) => read(serde_json::Deserializer::from_slice(body), body, schema, limits),
+    }
+}
+
+fn read<'a>(
+    mut source: serde_json::Deserializer<impl serde_json::de::Read<'a>>,
+    body: &[u8],
+    schema: Option<(&Node, &str)>,
+    limits: &Limits,
+) -> Result<Decoded, BodyError> {
     // The context counts levels itself: CRDs nest deeper than serde_json's own limit.
     source.disable_recursion_limit();
     let mut context = Context::new(limits.depth);

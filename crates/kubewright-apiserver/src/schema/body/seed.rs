@@ -7,7 +7,7 @@ use serde::{
     Deserializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, map::Entry};
 
 use super::{
     BodyError, Decoded,
@@ -246,26 +246,29 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 entries.next_value::<serde::de::IgnoredAny>()?;
                 continue;
             }
-            let is_repeated = out.contains_key(&key);
+            // The place of a new key is found once, before its value is read.
+            let entry = out.entry(key);
+            let (key, is_repeated) = (entry.key(), matches!(entry, Entry::Occupied(_)));
             if is_repeated {
-                self.context.find("duplicate field", &key);
+                self.context.find("duplicate field", key);
             }
             let (length, fields_length) = (self.context.path.len(), self.context.fields.len());
             if length > 0 {
                 self.context.path.push('.');
             }
-            self.context.path.push_str(&key);
+            self.context.path.push_str(key);
             if field.is_some() {
                 self.context.fields.push('.');
-                self.context.fields.push_str(&key);
+                self.context.fields.push_str(key);
             }
             let value = entries.next_value_seed(Seed { context: self.context, place })?;
             self.context.fields.truncate(fields_length);
             self.context.path.truncate(length);
-            if is_repeated {
-                insert(&mut out, key, value, object.is_some());
-            } else {
-                out.insert(key, value);
+            match entry {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(mut before) => merge(before.get_mut(), value, object.is_some()),
             }
         }
         self.context.depth_left += 1;
@@ -274,14 +277,19 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
 }
 
 /// Go decodes a repeated field into the struct or map that is already there.
-fn insert(out: &mut Map<String, Value>, key: String, value: Value, typed: bool) {
-    match (out.get_mut(&key), value) {
-        (Some(Value::Object(before)), Value::Object(more)) if typed => {
+fn merge(before: &mut Value, value: Value, typed: bool) {
+    match (before, value) {
+        (Value::Object(before), Value::Object(more)) if typed => {
             for (key, value) in more {
-                insert(before, key, value, true);
+                match before.entry(key) {
+                    Entry::Vacant(place) => {
+                        place.insert(value);
+                    }
+                    Entry::Occupied(mut before) => merge(before.get_mut(), value, true),
+                }
             }
         }
-        (_, value) => drop(out.insert(key, value)),
+        (before, value) => *before = value,
     }
 }
 

@@ -77,8 +77,8 @@ pub(super) fn put(out: &mut Vec<u8>, resource: &str, key: &ObjectKey, object: &O
         }
     }
     number(out, object.gap() as u64);
-    number(out, object.bytes.len() as u64);
-    out.extend_from_slice(&object.bytes);
+    number(out, object.size() as u64);
+    object.pieces(|piece| out.extend_from_slice(piece));
 }
 
 /// Appends what an event did.

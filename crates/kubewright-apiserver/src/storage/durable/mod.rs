@@ -38,7 +38,7 @@ use tokio::sync::oneshot;
 pub(crate) use self::directory::replace;
 pub use self::error::{DataDirError, NotStored};
 use self::{committer::Committer, directory::Directory, log::Log};
-use super::{Event, Retention, Shared, Snapshot};
+use super::{Event, Retention, Shared, Siblings, Snapshot};
 
 /// A log shorter than this is not worth a snapshot.
 const SNAPSHOT_AT_LEAST: u64 = 16 << 20;
@@ -95,9 +95,14 @@ impl std::fmt::Debug for Durable {
 
 impl Durable {
     /// Opens a directory, or makes it, and starts its committer.
-    pub(super) fn open(path: &Path, retention: Retention) -> Result<(Arc<Shared>, Self), DataDirError> {
+    pub(super) fn open(
+        path: &Path,
+        retention: Retention,
+        siblings: &Siblings,
+    ) -> Result<(Arc<Shared>, Self), DataDirError> {
         let directory = Directory::open(path)?;
-        let (snapshot, log) = recover::recover(&directory)?;
+        let (mut snapshot, log) = recover::recover(&directory)?;
+        snapshot.gather(siblings);
         Self::start(directory, snapshot, log, retention, SNAPSHOT_AT_LEAST)
     }
 

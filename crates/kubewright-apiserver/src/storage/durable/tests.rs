@@ -54,7 +54,7 @@ fn state(snapshot: &Snapshot) -> State {
     let mut objects = BTreeMap::new();
     for resource in snapshot.resources() {
         for (key, object) in snapshot.collection(resource).range(None, None) {
-            let text = String::from_utf8(object.bytes.to_vec()).unwrap();
+            let text = String::from_utf8(object.bytes().to_vec()).unwrap();
             let meta = format!("{:?} {}", object.meta, object.gap());
             objects.insert(format!("{resource} {key:?}"), (object.revision, text, meta));
         }
@@ -128,7 +128,7 @@ fn rotating(directory: &TempDir, least: u64) -> Storage {
     let held = Directory::open(directory.path()).unwrap();
     let (snapshot, log) = recover::recover(&held).unwrap();
     let (shared, durable) = Durable::start(held, snapshot, log, Retention::default(), least).unwrap();
-    Storage { shared, durable: Some(durable) }
+    Storage { shared, durable: Some(durable), siblings: Siblings::default() }
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn on_disk(directory: &TempDir, rules: &Arc<Rules>) -> Storage {
     let held = Directory::open(directory.path()).unwrap();
     let (shared, durable) =
         Durable::start(held, Snapshot::default(), log, Retention::default(), u64::MAX).unwrap();
-    Storage { shared, durable: Some(durable) }
+    Storage { shared, durable: Some(durable), siblings: Siblings::default() }
 }
 
 #[tokio::test]
