@@ -63,7 +63,19 @@ impl Told {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_request_asks_for_a_stream_and_falls_back_to_a_list_at_version_0() {
+async fn the_first_request_is_a_list_at_version_0() {
+    let api = FakeApi::new();
+    let informer = SharedInformer::new(ListWatch::<ConfigMap>::new(api.client()));
+    let _running = informer.start();
+    informer.synced().await;
+    eventually("it watches", || api.requests().len() == 2).await;
+    let requests = api.requests();
+    assert!(requests[0].contains("limit=500&resourceVersion=0"), "{requests:?}");
+    assert!(requests[1].contains("watch=true") && !requests[1].contains("sendInitialEvents"), "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_refused_falls_back_to_a_list_at_version_0() {
     let rig = Rig::start(FakeApi::without_streaming()).await;
     let requests = rig.api.requests();
     assert!(requests[0].contains("sendInitialEvents=true&resourceVersionMatch=NotOlderThan"), "{requests:?}");

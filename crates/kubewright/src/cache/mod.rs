@@ -25,8 +25,8 @@
 //! - A handle to an object does not change with the cache; get it again for the present state.
 //! - Handlers must be quick or hand their work to a [work queue](crate::queue). A slow one gets merged events.
 //! - Reading a packed object is many small allocations. In a large cache glibc's allocator doubles the time of each; give
-//!   the program another one (docs/performance.md has the numbers for mimalloc; with its feature `no_thp`, that is
-//!   without huge pages, a program with 10,000 Pods takes 34 MB instead of 62).
+//!   the program another one (docs/performance.md has the numbers for mimalloc; with its features `no_thp`, `override`
+//!   and `v2` a program with 10,000 Pods takes 24 MB instead of 62).
 //! - What cannot be decoded stays in the cache; reading it gives an error and reports a [`Fault`] once.
 
 mod buffer;

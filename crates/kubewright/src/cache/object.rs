@@ -90,7 +90,8 @@ impl<K> Lazy<K> {
     {
         let key = ObjectKey::of(&object, dyntype)?;
         let kind = || K::kind(dyntype).into_owned();
-        let meta = Meta::from_object(object.meta()).map_err(|_| KeyError::Nameless { kind: kind() })?;
+        let meta = Meta::from_object(object.meta(), |bytes| bytes.into())
+            .map_err(|_| KeyError::Nameless { kind: kind() })?;
         Ok(Self::from_entry(Entry {
             key,
             meta,
@@ -182,7 +183,8 @@ impl<K> Lazy<K> {
         !resource_version.is_empty() && self.resource_version() == resource_version && self.uid() == uid
     }
 
-    /// Bytes that this object holds on the heap while it is at rest; for decoded objects, without the object.
+    /// Bytes that this object holds on the heap while it is at rest: without labels and owners, which it may share with
+    /// others of its cache, and for decoded objects without the object.
     pub fn heap_size(&self) -> usize {
         let body = match &self.entry.body {
             Body::Packed(packed) => packed.heap_size(),

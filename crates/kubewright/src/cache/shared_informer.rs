@@ -159,7 +159,7 @@ where
         self.tuned(|reflector| reflector.random(random))
     }
 
-    /// Whether to ask for the present state as a stream. Only before the start.
+    /// Whether to ask for the present state as a stream, see [`Reflector::streaming`]. Only before the start.
     #[must_use]
     pub fn streaming(self, streaming: bool) -> Self {
         self.tuned(|reflector| reflector.streaming(streaming))

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use kube::{
-    Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    Client, Resource as _,
+    api::{Patch, PatchParams, PostParams, Request},
+    core::request,
 };
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -96,7 +98,7 @@ impl Writer {
     async fn attempt(&self, correlated: &mut Correlated) -> Try {
         let event = &correlated.event;
         let namespace = event.metadata.namespace.as_deref().unwrap_or("default");
-        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let events = Request::new(Event::url_path(&(), Some(namespace)));
         if correlated.repeat {
             let name = event.metadata.name.clone().unwrap_or_default();
             let patch = json!({
@@ -104,31 +106,39 @@ impl Writer {
                 "lastTimestamp": event.last_timestamp,
                 "message": event.message,
             });
-            match limited(api.patch(&name, &PatchParams::default(), &Patch::Strategic(&patch))).await {
+            let patch = events.patch(&name, &PatchParams::default(), &Patch::Strategic(&patch));
+            match self.send(patch).await {
                 // It was forgotten: events live for an hour. Or it never came to be.
                 Err(Some(error)) if error.is_not_found() => correlated.repeat = false,
                 outcome => return judge(outcome),
             }
         }
-        match limited(api.create(&PostParams::default(), &correlated.event)).await {
+        let create = serde_json::to_vec(&correlated.event)
+            .map_err(request::Error::SerializeBody)
+            .and_then(|event| events.create(&PostParams::default(), event));
+        match self.send(create).await {
             // A try that we took for lost has written it.
             Err(Some(error)) if error.is_already_exists() => Try::Written,
             outcome => judge(outcome),
         }
     }
-}
 
-/// The outcome of a request; without an error if there was no outcome in time.
-async fn limited(request: impl Future<Output = kube::Result<Event>>) -> Result<Event, Option<kube::Error>> {
-    match tokio::time::timeout(REQUEST, request).await {
-        Ok(outcome) => outcome.map_err(Some),
-        Err(_) => Err(None),
+    /// The outcome of a request; without an error if there was no outcome in time. Nobody reads the event that comes back.
+    async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, request::Error>,
+    ) -> Result<(), Option<kube::Error>> {
+        let request = request.map_err(|error| Some(kube::Error::BuildRequest(error)))?;
+        match tokio::time::timeout(REQUEST, self.client.request::<IgnoredAny>(request)).await {
+            Ok(outcome) => outcome.map(drop).map_err(Some),
+            Err(_) => Err(None),
+        }
     }
 }
 
-fn judge(outcome: Result<Event, Option<kube::Error>>) -> Try {
+fn judge(outcome: Result<(), Option<kube::Error>>) -> Try {
     let error = match outcome {
-        Ok(_) => return Try::Written,
+        Ok(()) => return Try::Written,
         Err(None) => return Try::Trouble { what: format!("no answer within {REQUEST:?}"), wait: None },
         Err(Some(error)) => error,
     };

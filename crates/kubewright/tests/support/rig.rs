@@ -94,7 +94,8 @@ impl Rig {
         let reported = Arc::clone(&faults);
         let list_watch = ListWatch::<ConfigMap>::new(api.client())
             .on_fault(move |fault: &Fault| reported.lock().push(fault.to_string()));
-        let informer = tune(SharedInformer::new(list_watch).random(Random::seeded(1)));
+        // With a stream there is more that can go wrong, and a server that refuses it is asked for a list.
+        let informer = tune(SharedInformer::new(list_watch).random(Random::seeded(1)).streaming(true));
         let mirror = Mirror::default();
         let handler = informer.on_event({
             let mirror = mirror.clone();

@@ -5,7 +5,8 @@
 //!
 //! | what happens | what it does |
 //! |---|---|
-//! | start | asks for a stream that begins with the present state; falls back to a list at version 0 |
+//! | start | lists at version 0, from the server's memory |
+//! | …with [`streaming`](Reflector::streaming) | asks for a stream that begins with the present state; falls back to the list |
 //! | the watch ends in good order, or in the middle of a line | watches on from the last version |
 //! | …within a second and without an event | waits, lists again |
 //! | the history is gone (410) | waits, lists at the last version, and if that is gone too, at the newest |
@@ -112,7 +113,7 @@ impl<K: Resource> Reflector<K> {
             random: Random::default(),
             resync: None,
             page_size: None,
-            streaming: true,
+            streaming: false,
             paginated: false,
             version_unavailable: false,
             position: Position::default(),
@@ -148,8 +149,12 @@ impl<K: Resource> Reflector<K> {
         self
     }
 
-    /// Whether to ask for the present state as a stream, which spares the server's memory. True by default; servers
-    /// that refuse are asked for a list.
+    /// Whether to ask for the present state as a stream: client-go's `WatchList`. False by default; servers that refuse are
+    /// asked for a list.
+    ///
+    /// A stream is at least as new as the moment it was asked for, where a list at version 0 is what the server has in
+    /// memory, and it spares servers that put a list together before they send it (before Kubernetes 1.33). It costs the
+    /// server twice the time, because every object is written by itself.
     #[must_use]
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;

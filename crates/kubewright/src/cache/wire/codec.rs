@@ -13,6 +13,7 @@ use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    common::Common,
     hot::HotSet,
     meta::{Meta, MetaView},
     pack::Packer,
@@ -45,7 +46,7 @@ impl Default for Form {
 }
 
 /// Decodes, changes and encodes again; the metadata is that of the changed object.
-type Transform = Arc<dyn Fn(&[u8]) -> Result<(Vec<u8>, Meta), Reason> + Send + Sync>;
+type Transform = Arc<dyn Fn(&[u8], &Common) -> Result<(Vec<u8>, Meta), Reason> + Send + Sync>;
 
 /// Where an object cannot be decoded, and why.
 type Reason = (String, String);
@@ -58,6 +59,7 @@ pub(crate) struct Codec<K> {
     keep_managed_fields: bool,
     transform: Option<Transform>,
     packer: Packer,
+    common: Common,
     shared: Arc<Shared<K>>,
     entries: AtomicU64,
 }
@@ -84,11 +86,12 @@ impl Settings {
     where
         K: Resource + DeserializeOwned + Serialize + 'static,
     {
-        self.transform = Some(Arc::new(move |text: &[u8]| {
+        self.transform = Some(Arc::new(move |text: &[u8], common: &Common| {
             let failed = |reason: String| (".".to_owned(), reason);
             let mut object: K = decode_text(text)?;
             change(&mut object);
-            let meta = Meta::from_object(object.meta()).map_err(|error| failed(error.to_string()))?;
+            let meta = Meta::from_object(object.meta(), |bytes| common.block(bytes))
+                .map_err(|error| failed(error.to_string()))?;
             Ok((serde_json::to_vec(&object).map_err(|error| failed(error.to_string()))?, meta))
         }));
     }
@@ -108,6 +111,7 @@ impl<K> Codec<K> {
             keep_managed_fields: settings.keep_managed_fields,
             transform: settings.transform,
             packer: Packer::new(),
+            common: Common::new(),
             entries: AtomicU64::new(0),
         }
     }
@@ -166,7 +170,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         {
             return Ok(held);
         }
-        let meta = Meta::from_view(&view).map_err(|error| Unusable {
+        let meta = Meta::from_view(&view, |bytes| self.common.block(bytes)).map_err(|error| Unusable {
             key: Some(key.clone()),
             resource_version: Some(view.resource_version.0.clone().into_owned()),
             reason: error.to_string(),
@@ -177,7 +181,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
     fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<K> {
         let mut fault = None;
         let mut text = Cow::Borrowed(text);
-        match self.transform.as_ref().map(|transform| transform(&text)) {
+        match self.transform.as_ref().map(|transform| transform(&text, &self.common)) {
             Some(Ok((changed, changed_meta))) => {
                 text = Cow::Owned(changed);
                 meta = changed_meta;

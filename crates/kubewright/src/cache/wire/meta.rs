@@ -1,9 +1,12 @@
-//! The metadata that is at hand without decoding an object: one small block of bytes per object.
+//! The metadata that is at hand without decoding an object: two small blocks of bytes, one of its own and one that it may
+//! share with others.
 
 use std::{borrow::Cow, fmt};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, de};
+
+use super::common::Block;
 
 /// An owner as the metadata block has it, borrowed from the cached object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,10 @@ pub struct Owner<'a> {
 /// per cached object, so it must not cost a map either.
 #[derive(Clone)]
 pub(crate) struct Meta {
-    block: Box<[u8]>,
+    /// Identity and version.
+    own: Box<[u8]>,
+    /// Labels and owners.
+    common: Block,
     generation: i64,
     labels: u16,
     owners: u16,
@@ -76,18 +82,21 @@ struct OwnerView<'a> {
 pub(crate) struct TooLong;
 
 impl Meta {
-    pub(crate) fn from_view(view: &MetaView<'_>) -> Result<Self, TooLong> {
+    /// From the text of an object; `block` keeps what others may have too.
+    pub(crate) fn from_view(
+        view: &MetaView<'_>,
+        block: impl FnOnce(&[u8]) -> Block,
+    ) -> Result<Self, TooLong> {
         let labels = view.labels.as_ref().map_or(&[][..], |pairs| &pairs.0);
         let owners = view.owner_references.as_deref().unwrap_or_default();
-        let mut block = Builder(Vec::with_capacity(256));
-        block.text(&view.uid.0)?;
-        block.text(&view.resource_version.0)?;
+        let own = Builder::own(&view.uid.0, &view.resource_version.0)?;
+        let mut common = Builder(Vec::with_capacity(256));
         for (key, value) in labels {
-            block.text(&key.0)?;
-            block.text(&value.0)?;
+            common.text(&key.0)?;
+            common.text(&value.0)?;
         }
         for owner in owners {
-            block.owner(
+            common.owner(
                 &owner.api_version.0,
                 &owner.kind.0,
                 &owner.name.0,
@@ -95,31 +104,50 @@ impl Meta {
                 owner.controller,
             )?;
         }
-        block.finish(labels.len(), owners.len(), view.generation, view.deletion_timestamp.is_some())
+        Ok(Self {
+            own,
+            common: block(&common.0),
+            generation: view.generation.unwrap_or(NO_GENERATION),
+            labels: count(labels.len())?,
+            owners: count(owners.len())?,
+            deleting: view.deletion_timestamp.is_some(),
+        })
     }
 
-    pub(crate) fn from_object(meta: &ObjectMeta) -> Result<Self, TooLong> {
+    /// From an object; `block` keeps what others may have too.
+    pub(crate) fn from_object(
+        meta: &ObjectMeta,
+        block: impl FnOnce(&[u8]) -> Block,
+    ) -> Result<Self, TooLong> {
         let owners = meta.owner_references.as_deref().unwrap_or_default();
-        let mut block = Builder(Vec::with_capacity(256));
-        block.text(meta.uid.as_deref().unwrap_or_default())?;
-        block.text(meta.resource_version.as_deref().unwrap_or_default())?;
+        let own = Builder::own(
+            meta.uid.as_deref().unwrap_or_default(),
+            meta.resource_version.as_deref().unwrap_or_default(),
+        )?;
+        let mut common = Builder(Vec::with_capacity(256));
         for (key, value) in meta.labels.iter().flatten() {
-            block.text(key)?;
-            block.text(value)?;
+            common.text(key)?;
+            common.text(value)?;
         }
         for owner in owners {
-            block.owner(&owner.api_version, &owner.kind, &owner.name, &owner.uid, owner.controller)?;
+            common.owner(&owner.api_version, &owner.kind, &owner.name, &owner.uid, owner.controller)?;
         }
-        let labels = meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len);
-        block.finish(labels, owners.len(), meta.generation, meta.deletion_timestamp.is_some())
+        Ok(Self {
+            own,
+            common: block(&common.0),
+            generation: meta.generation.unwrap_or(NO_GENERATION),
+            labels: count(meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len))?,
+            owners: count(owners.len())?,
+            deleting: meta.deletion_timestamp.is_some(),
+        })
     }
 
     pub(crate) fn uid(&self) -> &str {
-        self.texts().next().unwrap_or_default()
+        Texts(&self.own).next().unwrap_or_default()
     }
 
     pub(crate) fn resource_version(&self) -> &str {
-        self.texts().nth(1).unwrap_or_default()
+        Texts(&self.own).nth(1).unwrap_or_default()
     }
 
     pub(crate) fn generation(&self) -> Option<i64> {
@@ -131,14 +159,16 @@ impl Meta {
     }
 
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut texts = self.texts();
-        texts.nth(1);
+        let mut texts = Texts(&self.common);
         (0..self.labels).filter_map(move |_| Some((texts.next()?, texts.next()?)))
     }
 
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
-        let mut texts = self.texts();
-        texts.nth(1 + 2 * usize::from(self.labels));
+        let mut texts = Texts(&self.common);
+        // There is no last label to stand behind if there are none.
+        if let Some(last) = (2 * usize::from(self.labels)).checked_sub(1) {
+            texts.nth(last);
+        }
         (0..self.owners).filter_map(move |_| {
             Some(Owner {
                 api_version: texts.next()?,
@@ -150,20 +180,31 @@ impl Meta {
         })
     }
 
+    /// Of its own: what it shares counts for nobody.
     pub(crate) fn heap_size(&self) -> usize {
-        self.block.len()
-    }
-
-    fn texts(&self) -> Texts<'_> {
-        Texts(&self.block)
+        self.own.len()
     }
 }
 
 const CONTROLLER: &str = "c";
 
+/// What no generation is.
+const NO_GENERATION: i64 = -1;
+
+fn count(of: usize) -> Result<u16, TooLong> {
+    u16::try_from(of).map_err(|_| TooLong)
+}
+
 struct Builder(Vec<u8>);
 
 impl Builder {
+    fn own(uid: &str, resource_version: &str) -> Result<Box<[u8]>, TooLong> {
+        let mut own = Self(Vec::with_capacity(2 + uid.len() + 2 + resource_version.len()));
+        own.text(uid)?;
+        own.text(resource_version)?;
+        Ok(own.0.into_boxed_slice())
+    }
+
     fn text(&mut self, text: &str) -> Result<(), TooLong> {
         let length = u16::try_from(text.len()).map_err(|_| TooLong)?;
         self.0.extend_from_slice(&length.to_le_bytes());
@@ -181,22 +222,6 @@ impl Builder {
     ) -> Result<(), TooLong> {
         let controller = if controller == Some(true) { CONTROLLER } else { "" };
         [api_version, kind, name, uid, controller].into_iter().try_for_each(|text| self.text(text))
-    }
-
-    fn finish(
-        self,
-        labels: usize,
-        owners: usize,
-        generation: Option<i64>,
-        deleting: bool,
-    ) -> Result<Meta, TooLong> {
-        Ok(Meta {
-            block: self.0.into_boxed_slice(),
-            generation: generation.unwrap_or(-1),
-            labels: u16::try_from(labels).map_err(|_| TooLong)?,
-            owners: u16::try_from(owners).map_err(|_| TooLong)?,
-            deleting,
-        })
     }
 }
 
@@ -284,13 +309,25 @@ mod tests {
 
     #[test]
     fn metadata_from_text_and_from_an_object_are_the_same() {
-        check(&Meta::from_view(&serde_json::from_str(JSON).unwrap()).unwrap());
-        check(&Meta::from_object(&serde_json::from_str(JSON).unwrap()).unwrap());
+        check(&Meta::from_view(&serde_json::from_str(JSON).unwrap(), |bytes| bytes.into()).unwrap());
+        check(&Meta::from_object(&serde_json::from_str(JSON).unwrap(), |bytes| bytes.into()).unwrap());
+    }
+
+    #[test]
+    fn owners_are_found_without_labels_before_them() {
+        let json = r#"{"name":"web","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"o"}]}"#;
+        let meta = Meta::from_view(&serde_json::from_str(json).unwrap(), |bytes| bytes.into()).unwrap();
+        assert_eq!(meta.owners().map(|owner| owner.name).collect::<Vec<_>>(), ["r"]);
+        assert_eq!(meta.labels().count(), 0);
     }
 
     #[test]
     fn absent_parts_are_empty() {
-        let meta = Meta::from_view(&serde_json::from_str(r#"{"name":"x","labels":null}"#).unwrap()).unwrap();
+        let meta =
+            Meta::from_view(&serde_json::from_str(r#"{"name":"x","labels":null}"#).unwrap(), |bytes| {
+                bytes.into()
+            })
+            .unwrap();
         assert_eq!((meta.uid(), meta.resource_version(), meta.generation()), ("", "", None));
         assert_eq!((meta.labels().count(), meta.owners().count()), (0, 0));
     }
@@ -303,6 +340,6 @@ mod tests {
     #[test]
     fn a_text_that_does_not_fit_is_refused() {
         let long = format!(r#"{{"name":"x","labels":{{"a":"{}"}}}}"#, "b".repeat(70_000));
-        assert!(Meta::from_view(&serde_json::from_str(&long).unwrap()).is_err());
+        assert!(Meta::from_view(&serde_json::from_str(&long).unwrap(), |bytes| bytes.into()).is_err());
     }
 }

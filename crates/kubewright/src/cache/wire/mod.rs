@@ -1,6 +1,7 @@
 //! From the bytes of a response to cached objects: splitting, cutting, packing.
 
 pub(crate) mod codec;
+pub(crate) mod common;
 pub(crate) mod hot;
 pub(crate) mod meta;
 pub(crate) mod pack;

@@ -34,11 +34,13 @@
 
 mod basic;
 mod bearer;
+mod buffered;
 mod connect;
 mod debug;
 mod impersonate;
 mod metrics;
 mod redact;
+mod socket;
 mod tap;
 #[cfg(test)]
 mod tests;
