@@ -129,7 +129,7 @@ fn versions(plan: &Plan) -> Vec<String> {
     }
     if plan.kube_rs.is_some() {
         lines.push(format!(
-            "kube-rs {} with kube-runtime, managedFields cleared, mimalloc as ours",
+            "kube-rs {} with kube-runtime; stripped: managedFields cleared; tuned: and mimalloc as ours",
             kube_rs_version()
         ));
     }

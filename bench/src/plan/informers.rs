@@ -38,6 +38,10 @@ impl Plan {
         }
         if let Some(kube_rs) = &self.kube_rs {
             all.push(informer(kube_rs.join("kube-rs-informer"), &[]));
+            if kind == "pods" {
+                all.push(informer(kube_rs.join("kube-rs-informer"), &["--strip"]));
+            }
+            all.push(informer(kube_rs.join("kube-rs-informer-tuned"), &["--strip"]));
         }
         all
     }

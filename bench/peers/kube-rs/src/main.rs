@@ -38,7 +38,8 @@ async fn main() {
             reflect(client, "pod event to cache", workload::EVENTS, workload::PODS).await;
         }
         Some("sync") => {
-            let client = serve::client(serve::prepared(workload::list(count)), || Box::new(std::iter::empty()));
+            let client =
+                serve::client(serve::prepared(workload::list(count)), || Box::new(std::iter::empty()));
             reflect(client, "pod list to cache", count, count).await;
         }
         _ => panic!("usage: peer-kube-rs events | sync N"),
