@@ -38,6 +38,31 @@ pub(crate) async fn every_write_is_seen_by_the_next_read(place: Place) {
     assert!(client.get::<ConfigMap>(&place.key("m")).await.unwrap().is_none());
 }
 
+pub(crate) async fn what_was_written_is_as_the_cache_holds_it(place: Place) {
+    let client = place.cached();
+    let key = place.key("m");
+    let held = async || client.get::<ConfigMap>(&key).await.unwrap().unwrap();
+    for (value, patch, operation) in [
+        ("1", false, Operation::Created),
+        ("1", false, Operation::Unchanged),
+        ("2", false, Operation::Updated),
+        ("2", true, Operation::Unchanged),
+        ("3", true, Operation::Updated),
+    ] {
+        let wanted = if patch {
+            client.of().create_or_patch(&key, set(value))
+        } else {
+            client.create_or_update(&key, set(value))
+        };
+        let written = wanted.await.unwrap();
+        assert_eq!(written.operation(), operation);
+        assert_eq!(*written, *held().await);
+        assert_eq!(written.metadata.managed_fields, None);
+    }
+    let whole = client.of::<ConfigMap>().update(&*held().await).await.unwrap();
+    assert!(whole.metadata.managed_fields.is_some(), "what was not sent is not lost");
+}
+
 pub(crate) async fn a_deletion_meant_for_an_object_spares_its_successor(place: Place) {
     let client = place.cached();
     let old = client.create(&place.map("m")).await.unwrap();

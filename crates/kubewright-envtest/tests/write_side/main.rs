@@ -60,6 +60,7 @@ promises! {
     virtual_time cached::a_deletion_meant_for_an_object_spares_its_successor;
     virtual_time cached::many_are_deleted_at_once_and_reads_know;
     virtual_time cached::dry_runs_store_nothing_and_hold_up_no_read;
+    virtual_time cached::what_was_written_is_as_the_cache_holds_it;
     virtual_time cached::apply_takes_what_it_says_and_leaves_the_rest;
     virtual_time cached::a_status_is_written_when_it_changes_and_only_then;
     virtual_time cached::subresources_of_other_kinds_are_read_and_written;

@@ -84,3 +84,4 @@ pub use store::{Indexer, KeyFn, Store};
 pub use thread_safe_store::{StoreError, ThreadSafeStore};
 pub use undelta_store::UndeltaStore;
 pub use wire::codec::Form;
+pub(crate) use wire::scan::without_managed_fields;

@@ -136,9 +136,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         let Some(metadata) = spans.metadata.clone() else {
             return Err(unusable("it has no metadata".to_owned()));
         };
-        // Of a metadata that is there twice the last counts, and what was found in an earlier one is not in it.
-        let is_inside = |cut: &Range<usize>| metadata.start <= cut.start && cut.end <= metadata.end;
-        let cut = spans.managed_fields.clone().filter(|cut| !self.keep_managed_fields && is_inside(cut));
+        let cut = spans.cut().filter(|_| !self.keep_managed_fields);
         scratch.clear();
         self.type_header(spans, scratch);
         // The text's own opening brace is replaced by the header, which ends where the members begin.

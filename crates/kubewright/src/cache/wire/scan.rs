@@ -3,7 +3,7 @@
 //! The scanner does not validate: it balances brackets and skips strings. What it cuts out is parsed by serde
 //! afterwards, so a malformed object is still reported, by the part of the code that can name it.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 /// Where the interesting parts of one object lie, as offsets from its opening brace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -18,8 +18,27 @@ pub(crate) struct Spans {
     pub(crate) object: Option<Range<usize>>,
     /// The value of the top-level `metadata`, braces included.
     pub(crate) metadata: Option<Range<usize>>,
-    /// What to cut out of `metadata` so that `managedFields` is gone and the rest is still JSON.
-    pub(crate) managed_fields: Option<Range<usize>>,
+    /// What to cut out of a `metadata` so that `managedFields` is gone and the rest is still JSON; see [`cut`](Self::cut).
+    managed_fields: Option<Range<usize>>,
+}
+
+impl Spans {
+    /// What to cut out so that `managedFields` is gone and the rest is still JSON.
+    pub(crate) fn cut(&self) -> Option<Range<usize>> {
+        // Of a metadata that is there twice the last counts, and what was found in an earlier one is not in it.
+        let metadata = self.metadata.as_ref()?;
+        self.managed_fields.clone().filter(|cut| metadata.start <= cut.start && cut.end <= metadata.end)
+    }
+}
+
+/// The text of an object without its `managedFields`. What is no object stays as it is.
+pub(crate) fn without_managed_fields(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut scanner = Scanner::until_metadata();
+    scanner.advance(text);
+    match scanner.into_spans().cut() {
+        Some(cut) => Cow::Owned([&text[..cut.start], &text[cut.end..]].concat()),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// What a call of [`Scanner::advance`] found.
@@ -350,13 +369,6 @@ mod tests {
         }
     }
 
-    fn without_managed_fields(text: &str) -> String {
-        let (progress, spans) = scan_in_steps(text, text.len());
-        assert_eq!(progress, Progress::Complete(text.len()));
-        let cut = spans.managed_fields.expect("managedFields");
-        format!("{}{}", &text[..cut.start], &text[cut.end..])
-    }
-
     #[test]
     fn managed_fields_are_cut_wherever_they_stand() {
         for (with, without) in [
@@ -365,9 +377,21 @@ mod tests {
             (r#"{"metadata":{"managedFields":null}}"#, json!({"metadata":{}})),
             (r#"{"metadata":{"a":1,"managedFields":[{},[2]],"b":2}}"#, json!({"metadata":{"a":1,"b":2}})),
         ] {
-            let cut = without_managed_fields(with);
-            assert_eq!(serde_json::from_str::<Value>(&cut).unwrap(), without, "{with}");
+            let cut = without_managed_fields(with.as_bytes());
+            assert_eq!(serde_json::from_slice::<Value>(&cut).unwrap(), without, "{with}");
         }
+    }
+
+    #[test]
+    fn what_has_no_managed_fields_or_is_no_object_stays_as_it_is() {
+        for text in ["", "[]", "null", r#"{"metadata":{"name":"x"}}"#, r#"{"metadata":{"managedFields":["#] {
+            assert_eq!(without_managed_fields(text.as_bytes()), Cow::Borrowed(text.as_bytes()));
+        }
+        // The last metadata counts, so nothing is cut out of the first.
+        let twice = r#"{"metadata":{"managedFields":[]},"metadata":{"name":"x"}}"#;
+        let (_, spans) = scan_in_steps(twice, 5);
+        assert!(spans.managed_fields.is_some());
+        assert_eq!(spans.cut(), None);
     }
 
     #[test]
@@ -462,7 +486,7 @@ mod tests {
             if first {
                 text = format!(r#"{{"metadata":{{"managedFields":{value},"name":"n"}}}}"#);
             }
-            let left: Value = serde_json::from_str(&without_managed_fields(&text)).unwrap();
+            let left: Value = serde_json::from_slice(&without_managed_fields(text.as_bytes())).unwrap();
             prop_assert_eq!(left, json!({"metadata": {"name": "n"}}));
         }
 

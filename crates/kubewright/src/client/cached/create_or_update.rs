@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use super::{ClientError, ControlledBy, KindClient, merge::difference};
+use super::{ClientError, ControlledBy, KindClient, kind_client::decode_as_cached, merge::difference};
 use crate::{
     Object, ObjectKey,
     client::{ApiError, OwnerError, Refusal, owner::Reference},
@@ -42,7 +42,7 @@ impl<K> Written<K> {
         self.operation
     }
 
-    /// The object as the server has it.
+    /// The object as the server has it, but for `managedFields`: it may come from the cache, which holds none.
     pub fn into_inner(self) -> Arc<K> {
         self.object
     }
@@ -204,7 +204,7 @@ impl<K: Object> CreateOrUpdate<'_, K> {
     async fn create(&mut self) -> Result<Written<K>, ClientError> {
         let mut object = self.empty.clone();
         self.mutated(&mut object, "create")?;
-        let created = self.kind.create(&object).await?;
+        let created = self.kind.create_reading(&object, decode_as_cached).await?;
         Ok(Written { object: Arc::new(created), operation: Operation::Created })
     }
 
@@ -223,8 +223,11 @@ impl<K: Object> CreateOrUpdate<'_, K> {
         let Some(change) = difference(&self.value(found)?, &self.value(&object)?) else {
             return Ok(unchanged);
         };
-        let object =
-            if self.patch { self.send(found, change).await? } else { self.kind.update(&object).await? };
+        let object = if self.patch {
+            self.send(found, change).await?
+        } else {
+            self.kind.update_reading(&object, decode_as_cached).await?
+        };
         Ok(Written { object: Arc::new(object), operation: Operation::Updated })
     }
 
@@ -243,7 +246,9 @@ impl<K: Object> CreateOrUpdate<'_, K> {
             let change = json!({"status": status});
             answer = Some(self.kind.status().patch(&self.key, &Patch::Merge(change)).await?);
         }
-        Ok(answer.unwrap_or_else(|| found.clone()))
+        let mut object = answer.unwrap_or_else(|| found.clone());
+        object.meta_mut().managed_fields = None;
+        Ok(object)
     }
 
     fn mutated(&mut self, object: &mut K, verb: &str) -> Result<(), ClientError> {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::Method;
 use kube::{
     api::{GetParams, Patch, PatchParams, PostParams},
@@ -13,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{CachedClient, ClientError};
 use crate::{
     KeyError, Object, ObjectKey,
-    cache::{Caches, Gone, KindCache, Lazy},
+    cache::{Caches, Gone, KindCache, Lazy, without_managed_fields},
     client::{
         ApiError, Refusal,
         rest::{check, check_segment, decode, encode_segment, read_all, send},
@@ -54,6 +55,14 @@ pub(super) struct AnswerMeta {
 #[serde(default)]
 pub(super) struct AnswerDetails {
     pub(super) uid: Option<String>,
+}
+
+/// How the answer to an operation is read.
+type Reader<K> = fn(operation: &str, answer: &[u8]) -> Result<K, ApiError>;
+
+/// The object of an answer as a cache would hold it.
+pub(super) fn decode_as_cached<K: DeserializeOwned>(operation: &str, answer: &[u8]) -> Result<K, ApiError> {
+    decode(operation, &without_managed_fields(answer))
 }
 
 impl<K: Object> KindClient<K> {
@@ -145,30 +154,38 @@ impl<K: Object> KindClient<K> {
 
     /// Creates an object. Without a name it needs `generateName`.
     pub async fn create(&self, object: &K) -> Result<K, ClientError> {
+        self.create_reading(object, decode).await
+    }
+
+    /// The same for those who read the answer in their own way.
+    pub(super) async fn create_reading(&self, object: &K, read: Reader<K>) -> Result<K, ClientError> {
         let operation = format!("create {}", describe(object, &self.dyntype));
         let body = self.encode(&operation, object, None)?;
         let namespace = object.meta().namespace.as_deref();
         let params = self.post_params();
-        let created = self
-            .request(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
+        let answer = self
+            .answer(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
             .await?;
-        self.written(&created);
-        Ok(created)
+        Ok(self.written(read(&operation, &answer)?))
     }
 
     /// Replaces an object; refused as a conflict if it has changed since it was read.
     pub async fn update(&self, object: &K) -> Result<K, ClientError> {
+        self.update_reading(object, decode).await
+    }
+
+    /// The same for those who read the answer in their own way.
+    pub(super) async fn update_reading(&self, object: &K, read: Reader<K>) -> Result<K, ClientError> {
         let key = self.key(object)?;
         let operation = self.operation("update", &key, None);
         let body = self.encode(&operation, object, None)?;
         let params = self.post_params();
-        let updated = self
-            .request(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
+        let answer = self
+            .answer(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
                 request.replace(name, &params, body)
             })
             .await?;
-        self.written(&updated);
-        Ok(updated)
+        Ok(self.written(read(&operation, &answer)?))
     }
 
     /// Changes a part of an object.
@@ -199,8 +216,7 @@ impl<K: Object> KindClient<K> {
                 None => request.patch(name, &params, patch),
             })
             .await?;
-        self.written(&patched);
-        Ok(patched)
+        Ok(self.written(patched))
     }
 
     pub(super) fn key(&self, object: &K) -> Result<ObjectKey, KeyError> {
@@ -208,10 +224,11 @@ impl<K: Object> KindClient<K> {
     }
 
     /// Reads of this object now wait until the cache has come so far.
-    fn written(&self, object: &K) {
-        if let Ok(key) = self.key(object) {
+    fn written(&self, object: K) -> K {
+        if let Ok(key) = self.key(&object) {
             self.note(&key, object.meta().resource_version.as_deref(), None);
         }
+        object
     }
 
     pub(super) fn note(&self, key: &ObjectKey, version: Option<&str>, gone: Option<&Gone>) {
@@ -252,7 +269,15 @@ impl<K: Object> KindClient<K> {
         object: &impl Serialize,
         types: Option<&[String; 2]>,
     ) -> Result<Vec<u8>, ApiError> {
-        let mut value = serde_json::to_value(object).map_err(|_| unwritable(operation))?;
+        let text = serde_json::to_vec(object).map_err(|_| unwritable(operation))?;
+        let named = match types {
+            Some([version, kind]) => begins_with_kind(&text, version, kind),
+            None => begins_with_kind(&text, &K::api_version(&self.dyntype), &K::kind(&self.dyntype)),
+        };
+        if named {
+            return Ok(text);
+        }
+        let mut value = serde_json::from_slice(&text).map_err(|_| unwritable(operation))?;
         self.name_kind(&mut value, types);
         serde_json::to_vec(&value).map_err(|_| unwritable(operation))
     }
@@ -276,6 +301,18 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<T, ApiError> {
+        decode(operation, &self.answer(operation, method, key, namespace, build).await?)
+    }
+
+    /// The same, for those who read the answer in their own way.
+    pub(super) async fn answer(
+        &self,
+        operation: &str,
+        method: Method,
+        key: Option<&ObjectKey>,
+        namespace: Option<&str>,
+        build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
+    ) -> Result<Bytes, ApiError> {
         let refuse = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
         let name = key.map_or("", ObjectKey::name);
         if key.is_some() {
@@ -290,9 +327,18 @@ impl<K: Object> KindClient<K> {
         })?;
         let response = send(self.client.client(), operation, request.map(Body::from)).await?;
         let response = check(operation, method == Method::POST, response).await?;
-        let bytes = read_all(operation, response.into_body()).await?;
-        decode(operation, &bytes)
+        read_all(operation, response.into_body()).await
     }
+}
+
+/// Whether an object's text begins by saying that it is of this kind, as generated types write it.
+fn begins_with_kind(text: &[u8], version: &str, kind: &str) -> bool {
+    let mut rest = text;
+    [r#"{"apiVersion":""#, version, r#"","kind":""#, kind, "\""].iter().all(|part| {
+        let follows = rest.strip_prefix(part.as_bytes());
+        rest = follows.unwrap_or_default();
+        follows.is_some()
+    })
 }
 
 fn unwritable(operation: &str) -> ApiError {
@@ -305,5 +351,27 @@ fn unwritable(operation: &str) -> ApiError {
 impl<K: Object> Clone for KindClient<K> {
     fn clone(&self) -> Self {
         Self { client: self.client.clone(), dyntype: self.dyntype.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_names_its_kind_only_at_its_beginning_and_in_full() {
+        let named = |text: &str| begins_with_kind(text.as_bytes(), "apps/v1", "Deployment");
+        assert!(named(r#"{"apiVersion":"apps/v1","kind":"Deployment"}"#));
+        assert!(named(r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{}}"#));
+        for text in [
+            "",
+            "{}",
+            r#"{"kind":"Deployment","apiVersion":"apps/v1"}"#,
+            r#"{"apiVersion":"apps/v1beta1","kind":"Deployment"}"#,
+            r#"{"apiVersion":"apps/v1","kind":"DeploymentList"}"#,
+            r#"{"metadata":{},"apiVersion":"apps/v1","kind":"Deployment"}"#,
+        ] {
+            assert!(!named(text), "{text}");
+        }
     }
 }

@@ -27,6 +27,13 @@ pub struct StatusUpdate<'f, K: Object> {
     change: Change<'f>,
 }
 
+/// The status of an object, whatever else is in it.
+#[derive(serde::Deserialize)]
+struct Present {
+    #[serde(default)]
+    status: Value,
+}
+
 /// From the present status to the wanted one; an error says where the present one does not fit its type.
 type Change<'f> = Box<dyn FnMut(Value) -> Result<Value, serde_json::Error> + Send + 'f>;
 
@@ -63,19 +70,17 @@ impl<K: Object> StatusUpdate<'_, K> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let present = serde_json::to_value(&*object)
-                .map_err(|error| ApiError::decode::<K>(&operation, &error))?
-                .get_mut("status")
-                .map(Value::take)
-                .unwrap_or_default();
-            let wanted =
-                (self.change)(present.clone()).map_err(|error| ApiError::decode::<K>(&operation, &error))?;
+            let malformed = |error| ApiError::decode::<K>(&operation, &error);
+            // As text first: a tree of all that is beside the status would be built and thrown away.
+            let text = serde_json::to_vec(&*object).map_err(malformed)?;
+            let Present { status: present } = serde_json::from_slice(&text).map_err(malformed)?;
+            let wanted = (self.change)(present.clone()).map_err(malformed)?;
             let Some(change) = difference(&present, &wanted) else { return Ok(Operation::Unchanged) };
             let patch = json!({
                 "metadata": {"resourceVersion": object.meta().resource_version, "uid": uid},
                 "status": change,
             });
-            match self.kind.status().patch(&key, &Patch::Merge(patch)).await {
+            match self.kind.status().unread().patch(&key, &Patch::Merge(patch)).await {
                 Ok(_) => return Ok(Operation::Updated),
                 Err(error) if error.is_conflict() && attempt < ATTEMPTS => {
                     // Without the object there is no status; a successor of its name has to earn its own.

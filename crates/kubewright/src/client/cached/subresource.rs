@@ -8,13 +8,15 @@ use kube::{
     api::{Patch, PatchParams},
     core::request::Error as BuildError,
 };
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use super::{Apply, ClientError, KindClient};
 use crate::{
     Object, ObjectKey,
-    client::{ApiError, Refusal},
+    client::{ApiError, Refusal, rest::decode},
 };
 
 /// One subresource of a kind: `status`, `scale`, `eviction`, …
@@ -41,6 +43,18 @@ pub struct Subresource<K: Object, T = K> {
     answers: PhantomData<fn() -> T>,
 }
 
+/// What every answer is read for.
+#[derive(serde::Deserialize)]
+struct Answer {
+    metadata: AnswerMeta,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerMeta {
+    resource_version: Option<String>,
+}
+
 impl<K: Object> KindClient<K> {
     /// A part of each object that is read and written by itself.
     pub fn subresource(&self, name: &str) -> Subresource<K> {
@@ -58,6 +72,11 @@ impl<K: Object> Subresource<K> {
     pub fn of<T: Resource<DynamicType = ()>>(self) -> Subresource<K, T> {
         let types = [T::api_version(&()).into_owned(), T::kind(&()).into_owned()];
         Subresource { kind: self.kind, name: self.name, types: Some(types), answers: PhantomData }
+    }
+
+    /// The same part for those who do not look at the answers.
+    pub(super) fn unread(self) -> Subresource<K, IgnoredAny> {
+        Subresource { kind: self.kind, name: self.name, types: self.types, answers: PhantomData }
     }
 
     /// Applies the part on the server.
@@ -129,13 +148,13 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
     ) -> Result<T, ClientError> {
         let operation = self.kind.operation(verb, key, Some(&self.name));
         let writes = method != Method::GET;
-        let answer: Value = self.kind.request(&operation, method, Some(key), key.namespace(), build).await?;
+        let answer = self.kind.answer(&operation, method, Some(key), key.namespace(), build).await?;
         // The version is that of the object, whatever the part is.
-        let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        if let (true, Some(version)) = (writes, version) {
-            self.kind.note(key, Some(version), None);
+        let version = || serde_json::from_slice::<Answer>(&answer).ok()?.metadata.resource_version;
+        if let (true, Some(version)) = (writes, version()) {
+            self.kind.note(key, Some(&version), None);
         }
-        Ok(serde_json::from_value(answer).map_err(|error| ApiError::decode::<T>(&operation, &error))?)
+        Ok(decode(&operation, &answer)?)
     }
 }
 
