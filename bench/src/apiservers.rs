@@ -5,17 +5,14 @@
 
 use std::{
     process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::{
-    Client,
+    Client, Config,
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
@@ -30,6 +27,7 @@ use tokio::{
 
 use crate::{
     arguments::Arguments,
+    load::Load,
     measure::{Line, cpu_of, memory_of},
     objects::Kind,
 };
@@ -49,7 +47,7 @@ pub async fn run(which: &str, arguments: &Arguments) {
 }
 
 enum Server {
-    Ours(Box<Child>, Client),
+    Ours(Box<Child>, Box<Config>),
     Real(Box<ControlPlane>),
 }
 
@@ -72,10 +70,8 @@ impl Server {
                 let line = lines.next_line().await.expect("it says when it is ready").unwrap_or_default();
                 assert!(line.contains("ready"), "it did not start");
                 let config = Kubeconfig::read_from(&kubeconfig).expect("it was written before the line");
-                let config =
-                    kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-                let client = Client::try_from(config.expect("it is a good one")).expect("it is a good one");
-                Self::Ours(Box::new(child), client)
+                let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+                Self::Ours(Box::new(child), Box::new(config.expect("it is a good one")))
             }
             "real" => {
                 let binaries = Binaries::find().expect("`make real` has built them");
@@ -92,11 +88,15 @@ impl Server {
         }
     }
 
-    fn client(&self) -> Client {
+    fn config(&self) -> Config {
         match self {
-            Self::Ours(_, client) => client.clone(),
-            Self::Real(plane) => plane.client(),
+            Self::Ours(_, config) => config.as_ref().clone(),
+            Self::Real(plane) => plane.config(),
         }
+    }
+
+    fn client(&self) -> Client {
+        Client::try_from(self.config()).expect("it is a good configuration")
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -148,22 +148,20 @@ async fn start(which: &str, starts: usize) {
         .print("server: start to ready", name);
 }
 
-async fn send(client: &Client, request: Request<Vec<u8>>) {
-    let (parts, body) = request.into_parts();
-    let response =
-        client.send(Request::from_parts(parts, Body::from(body))).await.expect("the server answers");
+async fn send(client: &Client, request: Request<Bytes>) {
+    let response = client.send(request.map(Body::from)).await.expect("the server answers");
     let status = response.status();
     let body = response.into_body().collect().await.expect("it comes whole").to_bytes();
     assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
 }
 
-fn post(path: &str, body: &Value) -> Request<Vec<u8>> {
+fn post(path: &str, body: &Value) -> Request<Bytes> {
     let request = Request::post(path).header("content-type", "application/json");
-    request.body(body.to_string().into_bytes()).expect("the path is one")
+    request.body(body.to_string().into()).expect("the path is one")
 }
 
 /// What a controller sends to make pod `i`.
-fn pod(i: usize, namespace: &str) -> Request<Vec<u8>> {
+fn pod(i: usize, namespace: &str) -> Request<Bytes> {
     let mut pod = Kind::Pods.object(i);
     if let Some(pod) = pod.as_object_mut() {
         pod.remove("status");
@@ -176,32 +174,18 @@ fn pod(i: usize, namespace: &str) -> Request<Vec<u8>> {
     post(&format!("/api/v1/namespaces/{namespace}/pods"), &pod)
 }
 
-async fn send_all(client: &Client, requests: Vec<Request<Vec<u8>>>) {
-    let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
-    let mut workers = JoinSet::new();
-    for _ in 0..IN_FLIGHT {
-        let (client, requests, next) = (client.clone(), Arc::clone(&requests), Arc::clone(&next));
-        workers.spawn(async move {
-            while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                send(&client, request.clone()).await;
-            }
-        });
-    }
-    workers.join_all().await;
-}
-
 /// Pods by 64 writers, and what the server holds for each of them.
 async fn create(server: &Server, count: usize) {
-    let client = server.client();
+    let mut load = Load::connect(&server.config(), IN_FLIGHT).await;
     let namespaces = (0..50).map(|n| format!("team-{n}")).chain(["listed".to_owned(), "watched".to_owned()]);
     let namespaces = namespaces.map(|name| post("/api/v1/namespaces", &json!({"metadata": {"name": name}})));
-    send_all(&client, namespaces.collect()).await;
+    load.send_all(namespaces.collect()).await;
     // What a server needs once, it needs before it is measured.
-    send_all(&client, (0..LISTED).map(|i| pod(i, "listed")).collect()).await;
+    load.send_all((0..LISTED).map(|i| pod(i, "listed")).collect()).await;
     let requests = (0..count).map(|i| pod(i, &format!("team-{}", i % 50))).collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (resident, cpu, began) = (server.resident(), server.cpu(), Instant::now());
-    send_all(&client, requests).await;
+    load.send_all(requests).await;
     let wall = began.elapsed();
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let cpu_each = (server.cpu() - cpu) * 1e6 / count as f64;
@@ -220,7 +204,7 @@ async fn create(server: &Server, count: usize) {
 /// Lists of 1,000 Pods, one after the other.
 async fn list(server: &Server, count: usize) {
     let client = server.client();
-    let get = || Request::get("/api/v1/namespaces/listed/pods").body(Vec::new()).expect("the path is one");
+    let get = || Request::get("/api/v1/namespaces/listed/pods").body(Bytes::new()).expect("the path is one");
     send(&client, get()).await;
     let (cpu, began) = (server.cpu(), Instant::now());
     for _ in 0..count {

@@ -9,6 +9,7 @@ pub mod child;
 pub mod etcd;
 pub mod foos;
 pub mod host;
+pub mod load;
 pub mod measure;
 pub mod objects;
 pub mod plan;
