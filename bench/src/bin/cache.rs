@@ -33,7 +33,7 @@ fn reflector(client: kube::Client) -> (Indexer<Pod>, Reflector<Pod>) {
     store
         .add_indexes([IndexFn::namespace(), IndexFn::owner_uid("owner")])
         .expect("an empty store refuses no index");
-    let reflector = Reflector::new(ListWatch::<Pod>::new(client), store.clone()).streaming(false);
+    let reflector = Reflector::new(ListWatch::<Pod>::new(client), store.clone());
     (store, reflector)
 }
 

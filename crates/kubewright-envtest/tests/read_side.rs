@@ -78,7 +78,7 @@ async fn an_informer_follows_every_change(client: Client, streaming: bool) {
     maps.create(&PostParams::default(), &map("other", "blue")).await.unwrap();
 
     let selected = ListWatch::<ConfigMap>::new(client).namespace(&name).labels("team=red");
-    let informer = SharedInformer::new(selected).streaming(streaming);
+    let informer = SharedInformer::new(selected.streaming(streaming));
     let (sender, mut events) = mpsc::unbounded_channel();
     let _told = informer.on_event(move |event| drop(sender.send(event)));
     let running = informer.start();

@@ -118,7 +118,7 @@ async fn a_page_size_that_is_asked_for_is_used_for_every_list() {
     }
     let store = Indexer::<ConfigMap>::keyed();
     let reflector = Reflector::new(ListWatch::<ConfigMap>::new(api.client()), store.clone());
-    let reflector = reflector.random(Random::seeded(1)).streaming(false).page_size(2);
+    let reflector = reflector.random(Random::seeded(1)).page_size(2);
     let position = reflector.position();
     let running = tokio::spawn(reflector.run());
     eventually("three maps", || store.len() == 3).await;

@@ -161,7 +161,9 @@ async fn remove(
     let name = metadata.name.as_deref().unwrap_or_default();
     let api = api_of(client.clone(), resource, metadata.namespace.as_deref());
     let mut written = Vec::new();
-    if metadata.deletion_timestamp.is_none() {
+    // A Pod that others delete keeps its grace period, and the node that would end it has gone with its test.
+    let lingers = metadata.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0);
+    if metadata.deletion_timestamp.is_none() || lingers {
         let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() };
         written.push(api.delete(name, &params).await.map(drop));
     }
@@ -179,4 +181,29 @@ async fn remove(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+    use crate::Controllers;
+
+    #[tokio::test]
+    async fn a_pod_that_waits_for_a_node_that_is_gone_is_removed() {
+        let cluster = Cluster::builder().controllers(Controllers::None).start().await.unwrap();
+        let clients = Clients::new(cluster.client());
+        let pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {nodeName: gone, containers: [{name: a, image: a}]}}";
+        cluster.apply(pod).await.unwrap();
+        let pods = kube::Api::<Pod>::default_namespaced(cluster.client());
+        pods.delete("web", &DeleteParams::default()).await.unwrap();
+        assert!(pods.get("web").await.unwrap().metadata.deletion_timestamp.is_some(), "it waits");
+
+        let found = everything(&clients).await.unwrap();
+        let (resource, pod) =
+            found.iter().find(|(_, object)| object.metadata.name.as_deref() == Some("web")).unwrap();
+        remove(&clients.client(), resource, pod).await.unwrap();
+        assert!(pods.get_opt("web").await.unwrap().is_none());
+    }
 }

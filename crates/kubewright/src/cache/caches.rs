@@ -39,6 +39,7 @@ pub struct CacheOptions<K> {
     scope: Scope,
     form: Option<Form>,
     keep_managed_fields: bool,
+    streaming: bool,
     transform: Option<Arc<Transform<K>>>,
 }
 
@@ -54,7 +55,13 @@ struct Scope {
 impl<K> CacheOptions<K> {
     /// Everything, packed.
     pub fn new() -> Self {
-        Self { scope: Scope::default(), form: None, keep_managed_fields: false, transform: None }
+        Self {
+            scope: Scope::default(),
+            form: None,
+            keep_managed_fields: false,
+            streaming: false,
+            transform: None,
+        }
     }
 
     /// Only these namespaces, whatever the default for other kinds is; none of them means all.
@@ -92,6 +99,13 @@ impl<K> CacheOptions<K> {
         self
     }
 
+    /// Asks for the present state as a stream instead of a list, see [`ListWatch::streaming`].
+    #[must_use]
+    pub fn streaming(mut self) -> Self {
+        self.streaming = true;
+        self
+    }
+
     /// Changes every object before it is kept.
     #[must_use]
     pub fn transform(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
@@ -108,6 +122,7 @@ impl<K: Object> CacheOptions<K> {
         if self.keep_managed_fields {
             list_watch = list_watch.keep_managed_fields();
         }
+        list_watch = list_watch.streaming(self.streaming);
         match self.transform.clone() {
             Some(transform) => list_watch.transform(move |object| transform(object)),
             None => list_watch,

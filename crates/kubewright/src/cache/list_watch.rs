@@ -47,6 +47,7 @@ pub struct ListWatch<K: Resource> {
     namespace: Option<String>,
     label_selector: Option<String>,
     field_selector: Option<String>,
+    streaming: bool,
     settings: Settings,
     codec: Arc<Codec<K>>,
 }
@@ -85,6 +86,7 @@ impl<K: Resource> ListWatch<K> {
             namespace: None,
             label_selector: None,
             field_selector: None,
+            streaming: false,
             settings,
         }
     }
@@ -107,6 +109,18 @@ impl<K: Resource> ListWatch<K> {
     #[must_use]
     pub fn fields(mut self, selector: impl fmt::Display) -> Self {
         self.field_selector = Some(selector.to_string()).filter(|selector| !selector.is_empty());
+        self
+    }
+
+    /// Whether a [`Reflector`](super::Reflector) asks for the present state as a stream: client-go's `WatchList`. False by
+    /// default; servers that refuse are asked for a list.
+    ///
+    /// A stream is at least as new as the moment it was asked for, where a list at version 0 is what the server has in
+    /// memory, and it spares servers that put a list together before they send it (before Kubernetes 1.33). It costs the
+    /// server twice the time, because every object is written by itself.
+    #[must_use]
+    pub fn streaming(mut self, streaming: bool) -> Self {
+        self.streaming = streaming;
         self
     }
 
@@ -144,6 +158,10 @@ impl<K: Resource> ListWatch<K> {
     /// What is asked for, as the path of its URL.
     pub fn path(&self) -> String {
         K::url_path(&self.dyntype, self.namespace.as_deref())
+    }
+
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.streaming
     }
 
     pub(crate) fn faults(&self) -> &Faults {
@@ -246,6 +264,7 @@ impl<K: Resource<DynamicType: Clone>> Clone for ListWatch<K> {
             namespace: self.namespace.clone(),
             label_selector: self.label_selector.clone(),
             field_selector: self.field_selector.clone(),
+            streaming: self.streaming,
             settings: self.settings.clone(),
             codec: Arc::clone(&self.codec),
         }

@@ -159,12 +159,6 @@ where
         self.tuned(|reflector| reflector.random(random))
     }
 
-    /// Whether to ask for the present state as a stream, see [`Reflector::streaming`]. Only before the start.
-    #[must_use]
-    pub fn streaming(self, streaming: bool) -> Self {
-        self.tuned(|reflector| reflector.streaming(streaming))
-    }
-
     fn tuned(self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
         let mut held = self.inner.reflector.lock();
         *held = held.take().map(tune);

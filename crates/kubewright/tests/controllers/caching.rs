@@ -277,6 +277,21 @@ async fn a_cache_keeps_what_its_options_say_and_cannot_be_told_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cache_begins_with_a_list_unless_a_stream_is_asked_for() {
+    let api = FakeApi::new();
+    let asked = async |options: CacheOptions<ConfigMap>| {
+        api.forget_requests();
+        let caches = Caches::new(api.client());
+        caches.configure(options).unwrap();
+        caches.start();
+        CachedClient::new(&caches).list::<ConfigMap>().await.unwrap();
+        api.requests_with("sendInitialEvents=true").len()
+    };
+    assert_eq!(asked(CacheOptions::new()).await, 0);
+    assert_eq!(asked(CacheOptions::new().streaming()).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn dry_runs_and_field_owners_are_said_to_the_server_and_apply_needs_one() {
     let api = FakeApi::new();
     let caches = Caches::new(api.client());

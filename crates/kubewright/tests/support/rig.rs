@@ -95,7 +95,7 @@ impl Rig {
         let list_watch = ListWatch::<ConfigMap>::new(api.client())
             .on_fault(move |fault: &Fault| reported.lock().push(fault.to_string()));
         // With a stream there is more that can go wrong, and a server that refuses it is asked for a list.
-        let informer = tune(SharedInformer::new(list_watch).random(Random::seeded(1)).streaming(true));
+        let informer = tune(SharedInformer::new(list_watch.streaming(true)).random(Random::seeded(1)));
         let mirror = Mirror::default();
         let handler = informer.on_event({
             let mirror = mirror.clone();

@@ -6,7 +6,7 @@
 //! | what happens | what it does |
 //! |---|---|
 //! | start | lists at version 0, from the server's memory |
-//! | …with [`streaming`](Reflector::streaming) | asks for a stream that begins with the present state; falls back to the list |
+//! | …with [`streaming`](ListWatch::streaming) | asks for a stream that begins with the present state; falls back to the list |
 //! | the watch ends in good order, or in the middle of a line | watches on from the last version |
 //! | …within a second and without an event | waits, lists again |
 //! | the history is gone (410) | waits, lists at the last version, and if that is gone too, at the newest |
@@ -66,7 +66,8 @@ pub struct Reflector<K: Resource> {
     random: Random,
     resync: Option<Duration>,
     page_size: Option<u32>,
-    streaming: bool,
+    /// The server has refused a stream, and will not do better next time.
+    unstreamed: bool,
     /// A list at version 0 came in pages, so the server does not answer from memory: go on asking for pages.
     paginated: bool,
     /// The server has refused the version that we have come to.
@@ -113,7 +114,7 @@ impl<K: Resource> Reflector<K> {
             random: Random::default(),
             resync: None,
             page_size: None,
-            streaming: false,
+            unstreamed: false,
             paginated: false,
             version_unavailable: false,
             position: Position::default(),
@@ -146,18 +147,6 @@ impl<K: Resource> Reflector<K> {
     #[must_use]
     pub fn page_size(mut self, objects: u32) -> Self {
         self.page_size = Some(objects).filter(|objects| *objects > 0);
-        self
-    }
-
-    /// Whether to ask for the present state as a stream: client-go's `WatchList`. False by default; servers that refuse are
-    /// asked for a list.
-    ///
-    /// A stream is at least as new as the moment it was asked for, where a list at version 0 is what the server has in
-    /// memory, and it spares servers that put a list together before they send it (before Kubernetes 1.33). It costs the
-    /// server twice the time, because every object is written by itself.
-    #[must_use]
-    pub fn streaming(mut self, streaming: bool) -> Self {
-        self.streaming = streaming;
         self
     }
 
@@ -226,12 +215,9 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Brings the present state in and follows the changes until they cannot be followed any more.
     async fn list_and_watch(&mut self) -> Result<(), ListWatchError> {
         let mut stream = None;
-        if self.streaming {
+        if self.list_watch.is_streaming() && !self.unstreamed {
             stream = self.stream_present_state().await;
-            if stream.is_none() {
-                // Refused or silent: this server will not do better next time.
-                self.streaming = false;
-            }
+            self.unstreamed = stream.is_none();
         }
         if stream.is_none() {
             self.list().await?;
