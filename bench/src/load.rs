@@ -18,6 +18,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use kube::{Config, client::ConfigExt as _};
+use secrecy::ExposeSecret as _;
 use tokio::{net::TcpStream, task::JoinSet};
 use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 
@@ -47,7 +48,6 @@ impl Load {
             open.push(sender);
         }
         let token = config.auth_info.token.as_ref().map(|token| {
-            use secrecy::ExposeSecret as _;
             let mut bearer = HeaderValue::try_from(format!("Bearer {}", token.expose_secret()))
                 .expect("tokens are plain text");
             bearer.set_sensitive(true);

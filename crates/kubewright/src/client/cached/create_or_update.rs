@@ -42,7 +42,8 @@ impl<K> Written<K> {
         self.operation
     }
 
-    /// The object as the server has it, but for `managedFields`: it may come from the cache, which holds none.
+    /// The object as the server has it, but for `managedFields`: it may come from the cache, which usually holds none, and
+    /// what was written is read without them too.
     pub fn into_inner(self) -> Arc<K> {
         self.object
     }
