@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: demo picture test test-real real fmt lint unit doctest doc deny bench goals load fuzz clean
+.PHONY: demo picture test test-real real fmt lint unit doctest doc deny bench goals load explore fuzz clean
 
 # A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
 # is ready, and fails with the reason if that takes more than a minute.
@@ -80,6 +80,18 @@ goals:
 # A thousand watchers, two hundred writers and a hundred thousand objects at once.
 load:
 	$(CARGO) test --release --locked -p kubewright-apiserver --test load -- --ignored --nocapture
+
+# Property tests from other numbers than `make test` begins with, EXPLORE times over. A failure names its seed: the same again
+# is EXPLORE_SEED=… EXPLORE=1.
+EXPLORE ?= 20
+EXPLORE_SEED ?= $(shell date +%s)
+EXPLORE_TESTS := protobuf properties histories custom_resources cel informer_properties queue
+explore:
+	@for seed in $$(seq $(EXPLORE_SEED) $$(($(EXPLORE_SEED) + $(EXPLORE) - 1))); do \
+		echo "seed $$seed"; \
+		PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --workspace --locked --lib $(addprefix --test ,$(EXPLORE_TESTS)) \
+			>$(TARGET)/explore.log 2>&1 || { cat $(TARGET)/explore.log; exit 1; }; \
+	done
 
 # Whatever comes from outside, for a while each: FUZZ_FLAGS="body cel --seconds 600 --seed 7". What fails is in
 # fuzz/artifacts; cargo fuzz runs the same targets with coverage, see fuzz/Cargo.toml.

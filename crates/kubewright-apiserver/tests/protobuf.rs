@@ -119,6 +119,23 @@ fn every_kind_survives_the_way_there_and_back() {
     }
 }
 
+/// `requestPolicy.default` is a pointer that Go writes as null: a zero in its place would be a policy that nobody made.
+#[test]
+fn an_amount_that_is_not_set_is_not_zero() {
+    let device = json!({
+        "name": "gpu-0", "capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": null}}},
+    });
+    let slice = json!({
+        "kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {},
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+        },
+    });
+    assert_eq!(protobuf::decode(&protobuf::encode(&slice).unwrap()).unwrap(), slice);
+}
+
 #[test]
 fn fields_of_every_built_in_type_have_a_number() {
     for definition in Schemas::builtin().definitions() {

@@ -41,15 +41,12 @@ fn write_unset(field: &Field, number: u16, out: &mut Vec<u8>) {
     }
     match &field.node.node().kind {
         Kind::Scalar(Scalar::Bytes) | Kind::List(_) => {}
+        // A pointer that is written as null has no zero, but a time does.
+        Kind::Scalar(scalar)
+            if field.presence == Presence::AlwaysNull
+                && !matches!(scalar, Scalar::Time | Scalar::MicroTime) => {}
         Kind::Scalar(Scalar::Quantity) => put_scalar(Scalar::Quantity, number, &"0".into(), out),
-        Kind::Scalar(scalar) => {
-            // A pointer that is written as null has no zero, but a time does.
-            let plain =
-                field.presence != Presence::AlwaysNull || matches!(scalar, Scalar::Time | Scalar::MicroTime);
-            if plain {
-                put_scalar(*scalar, number, &Value::Null, out);
-            }
-        }
+        Kind::Scalar(scalar) => put_scalar(*scalar, number, &Value::Null, out),
         Kind::Object(Object { fields, rest: Rest::Values(_), .. }) if fields.is_empty() => {}
         Kind::Object(object) if field.presence != Presence::AlwaysNull => {
             let mut bytes = Vec::new();
