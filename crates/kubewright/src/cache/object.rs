@@ -20,8 +20,8 @@ use crate::{KeyError, ObjectKey};
 
 /// A handle to an object in a cache.
 ///
-/// Its key, version, labels and owners are there at once. The object itself is decoded by [`load`](Self::load), and
-/// what was decoded lately is kept, so an event that nobody looks into never pays for a decode. A clone costs one
+/// Its key, version, labels and owners are there at once. The object itself is decoded by [`load`](Self::load), so an
+/// event that nobody looks into never pays for a decode, and what is read repeatedly is kept decoded. A clone costs one
 /// reference count.
 ///
 /// A handle stays what it is when the cache moves on: it is the object as it was seen, not a view of the present.
@@ -195,7 +195,7 @@ impl<K> Lazy<K> {
 }
 
 impl<K: DeserializeOwned> Lazy<K> {
-    /// The object itself: decoded now, unless it was lately.
+    /// The object itself: decoded now, unless it is among those that are kept decoded.
     ///
     /// An object that does not fit the type gives an error here, on every call, and is reported once to the
     /// informer's fault handler. Others are not affected.
@@ -212,7 +212,7 @@ impl<K: DeserializeOwned> Lazy<K> {
         match decode(entry, packed) {
             Ok(object) => {
                 let object = Arc::new(object);
-                shared.hot.put(entry.number, &object);
+                shared.hot.read(entry.number, &object);
                 Ok(object)
             }
             Err(error) => {
