@@ -9,16 +9,21 @@
 use std::{future::poll_fn, task::Poll};
 
 /// After so many turns of a loop others are let in, as often as tokio's budget would.
-const TURNS: u32 = 128;
+const TURNS: usize = 128;
 
 /// Counts the turns of a loop.
 #[derive(Default)]
-pub(super) struct Turns(u32);
+pub(super) struct Turns(usize);
 
 impl Turns {
     /// The end of a turn.
     pub(super) async fn end(&mut self) {
-        self.0 += 1;
+        self.end_of(1).await;
+    }
+
+    /// The end of so many turns, taken together.
+    pub(super) async fn end_of(&mut self, turns: usize) {
+        self.0 = self.0.saturating_add(turns);
         if self.0 >= TURNS {
             self.0 = 0;
             let mut gave_way = false;

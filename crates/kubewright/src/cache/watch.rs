@@ -1,7 +1,16 @@
 //! The changes of a kind, event by event.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
+use bytes::Bytes;
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use kube::{Resource, client::Body, core::Status};
 use memchr::memchr;
@@ -18,6 +27,10 @@ use super::{
     },
 };
 use crate::ObjectKey;
+
+/// So many events are handed on together, if so many are at hand: enough for the waking of others to be little beside them, and
+/// no more than others can wait for.
+const TOGETHER: usize = 64;
 
 /// One event of a watch.
 #[non_exhaustive]
@@ -98,6 +111,9 @@ pub struct WatchStream<K> {
     ended: bool,
 }
 
+/// A piece of the body, or its end.
+type Piece = Option<Result<Frame<Bytes>, kube::Error>>;
+
 impl<K: Resource + DeserializeOwned> WatchStream<K> {
     pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
         Self {
@@ -115,27 +131,31 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
     ///
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, ListWatchError>> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(event);
-            }
-            if !self.fill(&|_| None).await {
-                return None;
-            }
+        while self.ready.is_empty() && !self.ended {
+            let piece = self.body.frame().await;
+            self.take(piece, &|_| None);
         }
+        self.ready.pop_front()
     }
 
-    /// The next events, at least one; None when the watch has ended.
+    /// The next events: at least one, and those that are at hand with it. None when the watch has ended.
     pub(crate) async fn next_batch(
         &mut self,
         known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
     ) -> Option<VecDeque<Result<WatchEvent<K>, ListWatchError>>> {
-        while self.ready.is_empty() {
-            if !self.fill(known).await {
-                return None;
-            }
+        while self.ready.len() < TOGETHER && !self.ended {
+            let Some(piece) = poll_fn(|cx| self.poll_at_hand(cx)).await else { break };
+            self.take(piece, known);
         }
-        Some(std::mem::take(&mut self.ready))
+        (!self.ready.is_empty()).then(|| std::mem::take(&mut self.ready))
+    }
+
+    /// The next piece; None when there are events and the next piece would have to be waited for.
+    fn poll_at_hand(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Pending if !self.ready.is_empty() => Poll::Ready(None),
+            piece => piece.map(Some),
+        }
     }
 
     /// Gives back events that were taken and not looked at.
@@ -144,12 +164,8 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
         self.ready = events;
     }
 
-    /// Reads one frame. False when nothing more will come.
-    async fn fill(&mut self, known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync)) -> bool {
-        if self.ended {
-            return false;
-        }
-        match self.body.frame().await {
+    fn take(&mut self, piece: Piece, known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync)) {
+        match piece {
             None => {
                 self.ended = true;
                 if let Err(error) = self.lines.finish() {
@@ -167,7 +183,6 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
                 }
             }
         }
-        true
     }
 }
 

@@ -274,10 +274,11 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                 break Some(self.list_watch.silent("watch", longest));
             };
             let Some(batch) = batch else { break None };
+            let events = batch.len();
             if let Some(error) = self.take_batch(batch, &mut seen_any) {
                 break Some(error);
             }
-            turns.end().await;
+            turns.end_of(events).await;
         };
         match ended {
             Some(error) if error.is_expired() => {

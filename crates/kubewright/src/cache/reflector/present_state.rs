@@ -78,6 +78,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                 return Err(self.list_watch.silent("watch", INITIAL_SILENCE));
             };
             let Some(mut batch) = batch else { return Ok(false) };
+            let events = batch.len();
             while let Some(event) = batch.pop_front() {
                 match event? {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => chunk.push(object),
@@ -98,7 +99,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     self.settle(replacement.page(std::mem::take(&mut chunk)));
                 }
             }
-            turns.end().await;
+            turns.end_of(events).await;
         }
     }
 }

@@ -9,6 +9,9 @@
 //! [rests](Socket::rest): nobody is woken for what comes, and after every [pause] all of it is read together. Who asks and
 //! waits for an answer notices nothing: resting begins [`BULK`] bytes after the last write, and ends with the first pause in
 //! which nothing comes.
+//!
+//! A pause in which the system's buffer fills up holds the sender back, and it stays that way: a connection is given a larger
+//! buffer when more than the present one is taken from it at a time, which who pauses never does. Such a pause is the last too.
 
 use std::{
     io,
@@ -48,6 +51,8 @@ pub(super) struct Buffered<S> {
     unread: Range<usize>,
     /// How much has come since the last write, or since nothing came in a pause.
     flow: usize,
+    /// How much of it has come since the last pause began.
+    gathered: usize,
     /// Whether the next read has to wait for `sleep`.
     pausing: bool,
     /// Allocated by the first pause.
@@ -56,7 +61,7 @@ pub(super) struct Buffered<S> {
 
 impl<S: Socket> Buffered<S> {
     pub(super) fn new(socket: S) -> Self {
-        Self { socket, buffer: Vec::new(), unread: 0..0, flow: 0, pausing: false, sleep: None }
+        Self { socket, buffer: Vec::new(), unread: 0..0, flow: 0, gathered: 0, pausing: false, sleep: None }
     }
 
     /// Fills the buffer, in which nothing is left.
@@ -85,8 +90,13 @@ impl<S: Socket> Buffered<S> {
     fn filled(&mut self, bytes: usize) -> io::Result<()> {
         self.unread = 0..bytes;
         self.flow = self.flow.saturating_add(bytes);
+        self.gathered = self.gathered.saturating_add(bytes);
         if (1..SMALL).contains(&bytes) && self.flow > BULK {
+            if self.socket.is_resting() && self.gathered > self.socket.room()? / 2 {
+                return self.attend();
+            }
             self.socket.rest()?;
+            self.gathered = 0;
             self.pausing = true;
             let pause = pause(self.flow);
             match &mut self.sleep {
@@ -100,6 +110,7 @@ impl<S: Socket> Buffered<S> {
     /// From now on whatever comes is read at once.
     fn attend(&mut self) -> io::Result<()> {
         self.flow = 0;
+        self.gathered = 0;
         self.pausing = false;
         self.socket.attend()
     }
@@ -172,6 +183,7 @@ mod tests {
         left: VecDeque<Vec<u8>>,
         asked: usize,
         resting: bool,
+        room: usize,
     }
 
     impl Pieces {
@@ -236,6 +248,10 @@ mod tests {
             self.resting = false;
             Ok(())
         }
+
+        fn room(&self) -> io::Result<usize> {
+            Ok(self.room)
+        }
     }
 
     fn read(stream: &mut Buffered<Pieces>, space: usize) -> Option<Vec<u8>> {
@@ -253,7 +269,7 @@ mod tests {
 
     fn stream(pieces: &[&[u8]]) -> Buffered<Pieces> {
         let left = pieces.iter().map(|piece| piece.to_vec()).collect();
-        Buffered::new(Pieces { left, ..Pieces::default() })
+        Buffered::new(Pieces { left, room: 1 << 20, ..Pieces::default() })
     }
 
     /// A connection of which so much has come in small pieces that it rests.
@@ -350,6 +366,20 @@ mod tests {
         for _ in 0..BULK / 4096 {
             stream.socket.left.push_back(vec![1; 4096]);
             assert!(read(&mut stream, 4096).is_some(), "single changes are read as they come");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_holds_the_sender_back_is_the_last() {
+        for (room, rests) in [(4 * AT_ONCE, false), (8 * AT_ONCE, true)] {
+            let mut stream = in_flow();
+            stream.socket.room = room;
+            stream.socket.left.push_back(vec![1; 3 * AT_ONCE + 1]);
+            tokio::time::advance(PAUSE).await;
+            for _ in 0..4 {
+                assert!(read(&mut stream, AT_ONCE).is_some());
+            }
+            assert_eq!(stream.socket.resting, rests, "{room}");
         }
     }
 

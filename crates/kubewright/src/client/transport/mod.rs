@@ -1,4 +1,4 @@
-//! One connection to the API server for all clients, and the layers around it.
+//! The way to the API server that all clients share, and the layers around it.
 //!
 //! [`Transport`] is built from a [`kube::Config`] or over any [`tower::Service`] (an API server in the same
 //! process, a double in a test) and holds the [`kube::Client`] that every client of this module uses. The
@@ -46,6 +46,7 @@ mod tap;
 mod tests;
 mod user_agent;
 mod warnings;
+mod watches;
 
 use std::fmt;
 
@@ -109,7 +110,8 @@ impl From<kube::Error> for TransportError {
     }
 }
 
-/// The one connection that all clients share. A clone is a handle to the same connection.
+/// The way to the API server that all clients share. A clone is a handle to the same connections: a pool of them for requests,
+/// and one for each watch.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

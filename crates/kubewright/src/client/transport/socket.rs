@@ -12,6 +12,7 @@ use hyper_util::{
     client::legacy::connect::{Connected, Connection},
     rt::TokioIo,
 };
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
 /// A connection that wakes whoever waits for it, unless it rests.
@@ -24,6 +25,8 @@ pub(super) trait Socket: Read + Write + Unpin {
     fn read_resting(&mut self, into: &mut [u8]) -> io::Result<usize>;
     /// Ends the rest, if there is one.
     fn attend(&mut self) -> io::Result<()>;
+    /// How much may come before the sender has to wait until some of it is read.
+    fn room(&self) -> io::Result<usize>;
 }
 
 /// A TCP connection.
@@ -72,6 +75,16 @@ impl Socket for Tcp {
             same => same,
         };
         Ok(())
+    }
+
+    fn room(&self) -> io::Result<usize> {
+        let size = match self {
+            Self::Attended(stream) => SockRef::from(stream.inner()).recv_buffer_size(),
+            Self::Resting(stream) => SockRef::from(stream).recv_buffer_size(),
+            Self::Lost => Err(io::ErrorKind::NotConnected.into()),
+        };
+        // The system keeps half of it for what it notes beside the bytes.
+        Ok(size? / 2)
     }
 }
 
