@@ -265,7 +265,34 @@ fn bookmark<K>(text: &[u8]) -> Result<WatchEvent<K>, serde_json::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use futures::{FutureExt as _, StreamExt as _, stream};
+    use http_body_util::StreamBody;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::Client;
+
     use super::*;
+    use crate::cache::ListWatch;
+
+    #[tokio::test]
+    async fn what_is_at_hand_is_handed_on_together_and_nothing_more_is_waited_for() {
+        let server = tower::service_fn(|_: http::Request<Body>| async {
+            let events = (0..TOGETHER + 2).map(|number| {
+                let object =
+                    format!(r#"{{"metadata":{{"name":"map-{number}","resourceVersion":"{number}"}}}}"#);
+                Frame::data(Bytes::from(format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n")))
+            });
+            let frames = stream::iter(events).map(Ok::<_, Infallible>).chain(stream::pending());
+            Ok::<_, Infallible>(http::Response::new(StreamBody::new(frames)))
+        });
+        let client = Client::new(server, "default");
+        let mut watch = ListWatch::<ConfigMap>::new(client).watch("1").await.unwrap();
+        for expected in [TOGETHER, 2] {
+            assert_eq!(watch.next_batch(&|_| None).await.unwrap().len(), expected);
+        }
+        assert!(watch.next_batch(&|_| None).now_or_never().is_none());
+    }
 
     #[test]
     fn an_event_is_the_same_however_its_line_is_written() {
