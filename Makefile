@@ -87,6 +87,7 @@ EXPLORE ?= 20
 EXPLORE_SEED ?= $(shell date +%s)
 EXPLORE_TESTS := protobuf properties histories custom_resources cel informer_properties queue
 explore:
+	@mkdir -p $(TARGET)
 	@for seed in $$(seq $(EXPLORE_SEED) $$(($(EXPLORE_SEED) + $(EXPLORE) - 1))); do \
 		echo "seed $$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --quiet --workspace --locked --lib $(addprefix --test ,$(EXPLORE_TESTS)) \

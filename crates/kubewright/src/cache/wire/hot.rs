@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 ///
 /// Direct-mapped: an entry has one place. A free place takes whoever is read; one that is taken only an entry that is read for
 /// the second time. Reads in a loop over a few objects all hit; a sweep over a whole cache, or a handler that looks into every
-/// event, displaces nothing, and what they decode is freed while it is still in the processor's cache: kept for a while and
-/// freed later, an object costs half as much again.
+/// event, displaces nothing, and what they decode is freed while it is still in the processor's cache and by the thread that
+/// made it. Freed later, an object costs noticeably more (docs/performance.md).
 pub(crate) struct HotSet<K> {
     places: Box<[Mutex<Place<K>>]>,
 }
