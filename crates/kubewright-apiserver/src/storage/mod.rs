@@ -15,7 +15,6 @@
 //! Pitfall: [`Storage`] knows nothing of Kubernetes rules. Whoever writes must have read first and passes the revision
 //! it read; a write that lost a race is told what is there now.
 
-mod difference;
 mod durable;
 mod history;
 mod object;

@@ -10,9 +10,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use kubewright_difference as difference;
 use parking_lot::Mutex;
 
-use super::{difference, object::Draft};
+use super::object::Draft;
 
 /// Smaller objects are not worth the words about them.
 const SMALLEST: usize = 1024;
@@ -79,9 +80,12 @@ impl Siblings {
         let base = self.families.lock().first.get(&family).and_then(Weak::upgrade);
         let Some(base) = base else { return Form::First(family) };
         let index = base.index.get_or_init(|| difference::Index::of(&base.text));
-        match difference::between(&base.text, index, text, text.len() / 2) {
-            Some(script) => Form::Told(Told { script: script.into(), base }),
-            None => Form::First(family),
+        let most = text.len() / 2;
+        let mut script = Vec::with_capacity(most.min(2048));
+        if difference::script(&base.text, index, text, most, &mut script) {
+            Form::Told(Told { script: script.into(), base })
+        } else {
+            Form::First(family)
         }
     }
 

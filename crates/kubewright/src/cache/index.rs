@@ -4,6 +4,7 @@ use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
 use super::{fault::panic_message, object::Lazy};
@@ -186,6 +187,9 @@ pub(super) struct Posting {
     place: u32,
 }
 
+/// Where an object stands in all indexes. Most stores have one, by namespace: that one needs no memory of its own.
+pub(super) type Postings = SmallVec<[Posting; 1]>;
+
 /// The objects by value. Objects are numbers here: their slots in the store.
 pub(super) struct Index<T> {
     function: IndexFn<T>,
@@ -251,7 +255,7 @@ impl<T> Index<T> {
         slot: u32,
         key: &ObjectKey,
         object: &T,
-        postings: &mut Vec<Posting>,
+        postings: &mut Postings,
         moved: &mut Vec<Moved>,
     ) -> Result<(), IndexError> {
         let result = self.evaluate(key, object);

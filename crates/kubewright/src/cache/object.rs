@@ -297,6 +297,15 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_and_its_counts_take_two_cache_lines() {
+        assert_eq!(
+            size_of::<Entry<Pod>>() + 2 * size_of::<usize>(),
+            128,
+            "there is one for every cached object"
+        );
+    }
+
+    #[test]
     fn the_same_version_needs_the_same_identity() {
         let object = |uid: &str, version: &str| {
             let mut map = ConfigMap::default();

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use super::index::{Index, IndexError, IndexFn, Moved, Posting};
+use super::index::{Index, IndexError, IndexFn, Moved, Postings};
 use crate::ObjectKey;
 
 /// A map of objects with indexes that are always up to date.
@@ -70,7 +70,7 @@ struct Inner<T> {
 struct Slot<T> {
     key: ObjectKey,
     value: T,
-    postings: Vec<Posting>,
+    postings: Postings,
 }
 
 /// Fixed, so that equal runs lay their tables out equally.
@@ -300,7 +300,7 @@ impl<T> Inner<T> {
             return ((slot, Some(replaced)), errors);
         }
         let hashed = hash(&key);
-        let content = Some(Slot { key, value, postings: Vec::new() });
+        let content = Some(Slot { key, value, postings: Postings::new() });
         let slot = if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = content;
             slot

@@ -66,6 +66,8 @@ struct State<T> {
     populated: bool,
     closed: bool,
     observed: Observed,
+    /// How many there have been.
+    deltas: u64,
 }
 
 struct Item<T> {
@@ -108,6 +110,7 @@ impl<T: Clone> DeltaFifo<T> {
             populated: false,
             closed: false,
             observed: Observed::default(),
+            deltas: 0,
         };
         Self { inner: Arc::new(Inner { key, known, state: Mutex::new(state), changed: Notify::new() }) }
     }
@@ -304,6 +307,7 @@ impl Observed {
 
 impl<T> State<T> {
     fn push(&mut self, key: ObjectKey, delta: Delta<T>) -> &mut Item<T> {
+        self.deltas += 1;
         let queue = &mut self.queue;
         let item = self.items.entry(key).or_insert_with_key(|key| {
             queue.push_back(key.clone());

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::{Delta, DeltaFifo, Observed};
+use super::{Delta, DeltaFifo, Observed, State};
 use crate::{
     KeyError, ObjectKey,
     cache::{
         reflector_store::{ReflectorStore, Replacement},
+        store::Store,
         thread_safe_store::StoreError,
     },
 };
@@ -16,7 +17,34 @@ use crate::{
 /// A list that takes the place of what was there, page by page: what it lacks is gone when it ends.
 struct Replacing<T> {
     fifo: DeltaFifo<T>,
-    seen: HashSet<ObjectKey, FixedState>,
+    seen: Seen,
+    /// How many deltas there have been by now if all of them are this list's, because there was nothing before it.
+    alone: Option<u64>,
+}
+
+/// Which objects a list has. Nobody asks when it is the first one, so it is only written down.
+#[derive(Default)]
+struct Seen {
+    list: Vec<ObjectKey>,
+    /// What was taken out again, and how long the list was then.
+    removed: Vec<(usize, ObjectKey)>,
+}
+
+impl Seen {
+    fn into_set(self) -> HashSet<ObjectKey, FixedState> {
+        let mut set = HashSet::with_capacity_and_hasher(self.list.len(), FixedState::default());
+        let mut removed = self.removed.into_iter().peekable();
+        for (at, key) in self.list.into_iter().enumerate() {
+            while let Some((_, key)) = removed.next_if(|(then, _)| *then <= at) {
+                set.remove(&key);
+            }
+            set.insert(key);
+        }
+        for (_, key) in removed {
+            set.remove(&key);
+        }
+        set
+    }
 }
 
 impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
@@ -27,8 +55,9 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
             .map(|object| Ok(((inner.key)(&object)?, object)))
             .collect::<Result<_, KeyError>>()?;
         let mut state = inner.state.lock();
+        self.alone = self.alone.map(|deltas| deltas + keyed.len() as u64);
         for (key, object) in keyed {
-            self.seen.insert(key.clone());
+            self.seen.list.push(key.clone());
             let first = !state.populated;
             let item = state.push(key, Delta::Replaced(object));
             if first && !item.initial {
@@ -44,7 +73,8 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
     fn remove(&mut self, object: T) -> Result<(), StoreError> {
         let inner = &self.fifo.inner;
         let key = (inner.key)(&object)?;
-        self.seen.remove(&key);
+        self.seen.removed.push((self.seen.list.len(), key.clone()));
+        self.alone = self.alone.map(|deltas| deltas + 1);
         inner.state.lock().push(key, Delta::Deleted { object, final_state_unknown: false });
         inner.changed.notify_one();
         Ok(())
@@ -53,30 +83,10 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
     fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let inner = &self.fifo.inner;
         let mut state = inner.state.lock();
-        let mut gone: Vec<(ObjectKey, T)> = Vec::new();
-        for key in state.queue.iter().filter(|key| !self.seen.contains(*key)) {
-            if let Some(newest) = state.items.get(key).and_then(|item| item.deltas.last()) {
-                gone.push((key.clone(), newest.object().clone()));
-            }
-        }
-        for (key, object) in &state.in_flight {
-            if !self.seen.contains(key) && !state.items.contains_key(key) {
-                gone.push((key.clone(), object.clone()));
-            }
-        }
-        if let Some(known) = &inner.known {
-            let held: HashSet<ObjectKey, FixedState> =
-                state.in_flight.iter().map(|(key, _)| key.clone()).collect();
-            for key in known.list_keys() {
-                if !self.seen.contains(&key)
-                    && !state.items.contains_key(&key)
-                    && !held.contains(&key)
-                    && let Some(object) = known.get_by_key(&key)
-                {
-                    gone.push((key, object));
-                }
-            }
-        }
+        let known = inner.known.as_ref();
+        let all_ours =
+            self.alone == Some(state.deltas) && known.is_none_or(|known| known.len() <= self.seen.list.len());
+        let gone = if all_ours { Vec::new() } else { missing(&state, known, &self.seen.into_set()) };
         for (key, object) in gone {
             let first = !state.populated;
             let item = state.push(key, Delta::Deleted { object, final_state_unknown: true });
@@ -90,6 +100,38 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
         inner.changed.notify_one();
         Ok(())
     }
+}
+
+/// What is there, in whatever state, and not in the list.
+fn missing<T: Clone>(
+    state: &State<T>,
+    known: Option<&Store<T>>,
+    seen: &HashSet<ObjectKey, FixedState>,
+) -> Vec<(ObjectKey, T)> {
+    let mut gone: Vec<(ObjectKey, T)> = Vec::new();
+    for key in state.queue.iter().filter(|key| !seen.contains(*key)) {
+        if let Some(newest) = state.items.get(key).and_then(|item| item.deltas.last()) {
+            gone.push((key.clone(), newest.object().clone()));
+        }
+    }
+    for (key, object) in &state.in_flight {
+        if !seen.contains(key) && !state.items.contains_key(key) {
+            gone.push((key.clone(), object.clone()));
+        }
+    }
+    if let Some(known) = known {
+        let held: HashSet<&ObjectKey, FixedState> = state.in_flight.iter().map(|(key, _)| key).collect();
+        for key in known.list_keys() {
+            if !seen.contains(&key)
+                && !state.items.contains_key(&key)
+                && !held.contains(&key)
+                && let Some(object) = known.get_by_key(&key)
+            {
+                gone.push((key, object));
+            }
+        }
+    }
+    gone
 }
 
 impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
@@ -106,7 +148,12 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
     }
 
     fn replacing(&self) -> Box<dyn Replacement<T>> {
-        Box::new(Replacing { fifo: self.clone(), seen: HashSet::default() })
+        let state = self.inner.state.lock();
+        let empty = state.items.is_empty() && state.in_flight.is_empty();
+        let alone = empty && self.inner.known.as_ref().is_none_or(Store::is_empty);
+        let alone = alone.then_some(state.deltas);
+        drop(state);
+        Box::new(Replacing { fifo: self.clone(), seen: Seen::default(), alone })
     }
 
     fn known(&self, key: &ObjectKey) -> Option<T> {

@@ -98,6 +98,51 @@ fn a_list_that_breaks_off_buries_nothing() {
 }
 
 #[test]
+fn the_first_list_buries_what_somebody_else_queued_meanwhile() {
+    let (fifo, _) = with_store(&[]);
+    let mut replacement = fifo.replacing();
+    replacement.page(vec![thing("a", 1)]).unwrap();
+    fifo.add(thing("b", 1)).unwrap();
+    replacement.commit().unwrap();
+    assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("a", 1))]);
+    assert_eq!(pop(&fifo).unwrap(), [Delta::Added(thing("b", 1)), deleted(thing("b", 1), true)]);
+    assert_eq!(pop(&fifo), None);
+}
+
+#[test]
+fn the_first_list_buries_what_one_before_it_that_broke_off_had() {
+    let (fifo, store) = with_store(&[]);
+    let mut broken = fifo.replacing();
+    broken.page(vec![thing("a", 1), thing("b", 1)]).unwrap();
+    drop(broken);
+    assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("a", 1))]);
+    store.add(thing("a", 1)).unwrap();
+    fifo.replace(vec![thing("c", 1)]).unwrap();
+    assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("b", 1)), deleted(thing("b", 1), true)]);
+    assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("c", 1))]);
+    assert_eq!(pop(&fifo).unwrap(), [deleted(thing("a", 1), true)]);
+}
+
+#[test]
+fn what_is_taken_out_of_a_list_and_put_in_again_is_in_it() {
+    for known in [&[][..], &[thing("x", 0)]] {
+        let (fifo, _) = with_store(known);
+        let mut replacement = fifo.replacing();
+        replacement.page(vec![thing("a", 1), thing("b", 1)]).unwrap();
+        replacement.remove(thing("a", 1)).unwrap();
+        replacement.remove(thing("b", 1)).unwrap();
+        replacement.page(vec![thing("a", 2)]).unwrap();
+        replacement.commit().unwrap();
+        let a =
+            [Delta::Replaced(thing("a", 1)), deleted(thing("a", 1), false), Delta::Replaced(thing("a", 2))];
+        assert_eq!(pop(&fifo).unwrap(), a);
+        // One that is not in the list and ends with its deletion is not buried twice.
+        assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("b", 1)), deleted(thing("b", 1), false)]);
+        assert_eq!(pop(&fifo).is_some(), !known.is_empty());
+    }
+}
+
+#[test]
 fn it_has_synced_when_the_first_list_was_popped() {
     let (fifo, _) = with_store(&[]);
     assert!(!fifo.has_synced());

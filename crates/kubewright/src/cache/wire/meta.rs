@@ -29,14 +29,10 @@ pub struct Owner<'a> {
 /// per cached object, so it must not cost a map either.
 #[derive(Clone)]
 pub(crate) struct Meta {
-    /// Identity and version.
+    /// [`DELETING`] and [`GENERATION`] in one byte, the generation in eight if there is one, identity and version.
     own: Box<[u8]>,
-    /// Labels and owners.
+    /// How many labels and owners in two bytes each, the labels, the owners.
     common: Block,
-    generation: i64,
-    labels: u16,
-    owners: u16,
-    deleting: bool,
 }
 
 /// Metadata as it stands in the JSON text, borrowed from it.
@@ -89,8 +85,9 @@ impl Meta {
     ) -> Result<Self, TooLong> {
         let labels = view.labels.as_ref().map_or(&[][..], |pairs| &pairs.0);
         let owners = view.owner_references.as_deref().unwrap_or_default();
-        let own = Builder::own(&view.uid.0, &view.resource_version.0)?;
-        let mut common = Builder(Vec::with_capacity(256));
+        let deleting = view.deletion_timestamp.is_some();
+        let own = Builder::own(&view.uid.0, &view.resource_version.0, view.generation, deleting)?;
+        let mut common = Builder::common(labels.len(), owners.len())?;
         for (key, value) in labels {
             common.text(&key.0)?;
             common.text(&value.0)?;
@@ -104,14 +101,7 @@ impl Meta {
                 owner.controller,
             )?;
         }
-        Ok(Self {
-            own,
-            common: block(&common.0),
-            generation: view.generation.unwrap_or(NO_GENERATION),
-            labels: count(labels.len())?,
-            owners: count(owners.len())?,
-            deleting: view.deletion_timestamp.is_some(),
-        })
+        Ok(Self { own, common: block(&common.0) })
     }
 
     /// From an object; `block` keeps what others may have too.
@@ -123,8 +113,11 @@ impl Meta {
         let own = Builder::own(
             meta.uid.as_deref().unwrap_or_default(),
             meta.resource_version.as_deref().unwrap_or_default(),
+            meta.generation,
+            meta.deletion_timestamp.is_some(),
         )?;
-        let mut common = Builder(Vec::with_capacity(256));
+        let labels = meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len);
+        let mut common = Builder::common(labels, owners.len())?;
         for (key, value) in meta.labels.iter().flatten() {
             common.text(key)?;
             common.text(value)?;
@@ -132,44 +125,37 @@ impl Meta {
         for owner in owners {
             common.owner(&owner.api_version, &owner.kind, &owner.name, &owner.uid, owner.controller)?;
         }
-        Ok(Self {
-            own,
-            common: block(&common.0),
-            generation: meta.generation.unwrap_or(NO_GENERATION),
-            labels: count(meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len))?,
-            owners: count(owners.len())?,
-            deleting: meta.deletion_timestamp.is_some(),
-        })
+        Ok(Self { own, common: block(&common.0) })
     }
 
     pub(crate) fn uid(&self) -> &str {
-        Texts(&self.own).next().unwrap_or_default()
+        self.own().2.next().unwrap_or_default()
     }
 
     pub(crate) fn resource_version(&self) -> &str {
-        Texts(&self.own).nth(1).unwrap_or_default()
+        self.own().2.nth(1).unwrap_or_default()
     }
 
     pub(crate) fn generation(&self) -> Option<i64> {
-        (self.generation >= 0).then_some(self.generation)
+        self.own().1
     }
 
     pub(crate) fn is_deleting(&self) -> bool {
-        self.deleting
+        self.own().0
     }
 
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut texts = Texts(&self.common);
-        (0..self.labels).filter_map(move |_| Some((texts.next()?, texts.next()?)))
+        let (labels, _, mut texts) = self.common();
+        (0..labels).filter_map(move |_| Some((texts.next()?, texts.next()?)))
     }
 
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
-        let mut texts = Texts(&self.common);
+        let (labels, owners, mut texts) = self.common();
         // There is no last label to stand behind if there are none.
-        if let Some(last) = (2 * usize::from(self.labels)).checked_sub(1) {
+        if let Some(last) = (2 * usize::from(labels)).checked_sub(1) {
             texts.nth(last);
         }
-        (0..self.owners).filter_map(move |_| {
+        (0..owners).filter_map(move |_| {
             Some(Owner {
                 api_version: texts.next()?,
                 kind: texts.next()?,
@@ -180,6 +166,26 @@ impl Meta {
         })
     }
 
+    /// Whether it is being deleted, the generation, and then identity and version.
+    fn own(&self) -> (bool, Option<i64>, Texts<'_>) {
+        let (marks, rest) = self.own.split_first().unwrap_or((&0, &[]));
+        let deleting = marks & DELETING != 0;
+        match rest.split_first_chunk() {
+            Some((generation, rest)) if marks & GENERATION != 0 => {
+                (deleting, Some(i64::from_le_bytes(*generation)), Texts(rest))
+            }
+            _ => (deleting, None, Texts(rest)),
+        }
+    }
+
+    /// How many labels and owners, and then these.
+    fn common(&self) -> (u16, u16, Texts<'_>) {
+        let count = |bytes: &[u8; 2]| u16::from_le_bytes(*bytes);
+        let Some((labels, rest)) = self.common.split_first_chunk() else { return (0, 0, Texts(&[])) };
+        let Some((owners, rest)) = rest.split_first_chunk() else { return (0, 0, Texts(&[])) };
+        (count(labels), count(owners), Texts(rest))
+    }
+
     /// Of its own: what it shares counts for nobody.
     pub(crate) fn heap_size(&self) -> usize {
         self.own.len()
@@ -188,21 +194,40 @@ impl Meta {
 
 const CONTROLLER: &str = "c";
 
-/// What no generation is.
-const NO_GENERATION: i64 = -1;
-
-fn count(of: usize) -> Result<u16, TooLong> {
-    u16::try_from(of).map_err(|_| TooLong)
-}
+/// The object is being deleted.
+const DELETING: u8 = 1;
+/// The object has a generation.
+const GENERATION: u8 = 2;
 
 struct Builder(Vec<u8>);
 
 impl Builder {
-    fn own(uid: &str, resource_version: &str) -> Result<Box<[u8]>, TooLong> {
-        let mut own = Self(Vec::with_capacity(2 + uid.len() + 2 + resource_version.len()));
+    fn own(
+        uid: &str,
+        resource_version: &str,
+        generation: Option<i64>,
+        deleting: bool,
+    ) -> Result<Box<[u8]>, TooLong> {
+        let generation = generation.map(i64::to_le_bytes);
+        let generation_bytes = generation.as_ref().map_or(&[][..], |bytes| bytes);
+        // Just as much as is needed: making it a box then moves nothing.
+        let size = 1 + generation_bytes.len() + 2 + uid.len() + 2 + resource_version.len();
+        let mut own = Self(Vec::with_capacity(size));
+        let marks = if deleting { DELETING } else { 0 } | if generation.is_some() { GENERATION } else { 0 };
+        own.0.push(marks);
+        own.0.extend_from_slice(generation_bytes);
         own.text(uid)?;
         own.text(resource_version)?;
         Ok(own.0.into_boxed_slice())
+    }
+
+    fn common(labels: usize, owners: usize) -> Result<Self, TooLong> {
+        let mut common = Self(Vec::with_capacity(256));
+        for count in [labels, owners] {
+            let count = u16::try_from(count).map_err(|_| TooLong)?;
+            common.0.extend_from_slice(&count.to_le_bytes());
+        }
+        Ok(common)
     }
 
     fn text(&mut self, text: &str) -> Result<(), TooLong> {
@@ -330,6 +355,22 @@ mod tests {
             .unwrap();
         assert_eq!((meta.uid(), meta.resource_version(), meta.generation()), ("", "", None));
         assert_eq!((meta.labels().count(), meta.owners().count()), (0, 0));
+        assert!(!meta.is_deleting());
+    }
+
+    #[test]
+    fn an_object_that_is_deleted_needs_no_generation_for_that_and_the_other_way_round() {
+        let of = |json| Meta::from_view(&serde_json::from_str(json).unwrap(), |bytes| bytes.into()).unwrap();
+        let deleted =
+            of(r#"{"name":"x","uid":"u","resourceVersion":"7","deletionTimestamp":"2026-01-01T00:00:00Z"}"#);
+        assert_eq!((deleted.is_deleting(), deleted.generation(), deleted.uid()), (true, None, "u"));
+        assert_eq!(deleted.resource_version(), "7");
+        let changed = of(r#"{"name":"x","uid":"u","resourceVersion":"7","generation":9223372036854775807}"#);
+        assert_eq!(
+            (changed.is_deleting(), changed.generation(), changed.uid()),
+            (false, Some(i64::MAX), "u")
+        );
+        assert_eq!(changed.resource_version(), "7");
     }
 
     #[test]

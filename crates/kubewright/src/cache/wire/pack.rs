@@ -3,9 +3,13 @@
 //! Objects of one kind differ in little. The first few that arrive become the dictionary for the next (no training,
 //! ten times smaller than the JSON); when a cache turns out to be large, a dictionary trained on a sample takes
 //! over, which halves the time to pack. Objects packed earlier keep the dictionary they were packed with.
+//!
+//! What a compressor does before it comes to the text takes longer than the text of a small object. Those are told by what
+//! differs from another one of their cache, unless that is too much.
 
 use std::sync::Arc;
 
+use kubewright_difference::{Index, pieces, script};
 use parking_lot::Mutex;
 use zstd::{
     bulk::{Compressor, Decompressor},
@@ -21,6 +25,13 @@ const TRAIN_AT: usize = 1024;
 const TRAINING_SAMPLES: usize = 128;
 /// …of this size in bytes. Larger ones gained nothing on Pods.
 const TRAINED_SIZE: usize = 16 * 1024;
+/// What is small.
+const SMALL: usize = 1024;
+/// How many small objects in a row may have little in common with the one that they are compared with before another takes its
+/// place. Each time that did not help either, it takes twice as many.
+const STRANGERS: u32 = 8;
+/// From here on it does not get more.
+const MOST_STRANGERS: u32 = 8192;
 /// Decompressors kept for the next read. Each is a few hundred kilobytes, and reads are short.
 const IDLE_DECOMPRESSORS: usize = 2;
 
@@ -30,6 +41,7 @@ pub(crate) struct Packer {
 }
 
 struct State {
+    model: Model,
     scratch: Vec<u8>,
     compressor: Option<Compressor<'static>>,
     dictionary: Arc<Dictionary>,
@@ -41,7 +53,23 @@ struct State {
 /// The text that objects are packed against; empty for the very first objects of a cache.
 struct Dictionary {
     content: Vec<u8>,
-    idle: Mutex<Vec<Decompressor<'static>>>,
+    how: How,
+}
+
+/// How objects are packed.
+enum How {
+    Compressed { idle: Mutex<Vec<Decompressor<'static>>> },
+    Told(Index),
+}
+
+/// What small objects are told by.
+struct Model {
+    dictionary: Option<Arc<Dictionary>>,
+    scratch: Vec<u8>,
+    /// How many in a row had little in common with it.
+    strangers: u32,
+    /// How many it takes for another one.
+    patience: u32,
 }
 
 /// An object at rest.
@@ -56,9 +84,10 @@ impl Packer {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
+                model: Model::new(),
                 scratch: Vec::new(),
                 compressor: None,
-                dictionary: Dictionary::new(Vec::new()),
+                dictionary: Dictionary::compressed(Vec::new()),
                 samples: Vec::new(),
                 packed: 0,
                 trained: false,
@@ -68,6 +97,9 @@ impl Packer {
 
     pub(crate) fn pack(&self, text: &[u8]) -> Packed {
         let mut state = self.state.lock();
+        if let Some(told) = state.model.tell(text) {
+            return told;
+        }
         let packed = match state.compress(text) {
             Some((length, size)) => Packed {
                 bytes: state.scratch[..length].into(),
@@ -126,7 +158,7 @@ impl State {
     fn adopt(&mut self, content: Vec<u8>) {
         if let Some(compressor) = compressor(&content) {
             self.compressor = Some(compressor);
-            self.dictionary = Dictionary::new(content);
+            self.dictionary = Dictionary::compressed(content);
         }
     }
 }
@@ -140,29 +172,88 @@ fn compressor(dictionary: &[u8]) -> Option<Compressor<'static>> {
     Some(compressor)
 }
 
+impl Model {
+    fn new() -> Self {
+        Self { dictionary: None, scratch: Vec::new(), strangers: 0, patience: STRANGERS }
+    }
+
+    /// What a small object has that the model has not, unless that is much.
+    fn tell(&mut self, text: &[u8]) -> Option<Packed> {
+        if text.len() > SMALL {
+            return None;
+        }
+        let size = u32::try_from(text.len()).ok()?;
+        let Some((dictionary, index)) = self.dictionary.as_ref().and_then(|held| held.index()) else {
+            self.dictionary = Some(Dictionary::told(text.to_vec()));
+            return None;
+        };
+        self.scratch.clear();
+        // What differs in more than a quarter is smaller when it is compressed.
+        if script(&dictionary.content, index, text, text.len() / 4, &mut self.scratch) {
+            (self.strangers, self.patience) = (0, STRANGERS);
+            let dictionary = Some(Arc::clone(dictionary));
+            return Some(Packed { bytes: self.scratch[..].into(), size, dictionary });
+        }
+        self.strangers += 1;
+        if self.strangers >= self.patience {
+            self.strangers = 0;
+            self.patience = (2 * self.patience).min(MOST_STRANGERS);
+            self.dictionary = Some(Dictionary::told(text.to_vec()));
+        }
+        None
+    }
+}
+
 impl Dictionary {
-    fn new(content: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { content, idle: Mutex::default() })
+    fn compressed(content: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self { content, how: How::Compressed { idle: Mutex::default() } })
+    }
+
+    fn told(content: Vec<u8>) -> Arc<Self> {
+        let how = How::Told(Index::of(&content));
+        Arc::new(Self { content, how })
+    }
+
+    fn index(self: &Arc<Self>) -> Option<(&Arc<Self>, &Index)> {
+        match &self.how {
+            How::Told(index) => Some((self, index)),
+            How::Compressed { .. } => None,
+        }
+    }
+
+    /// The text of this size that was packed to these bytes.
+    fn unpack(&self, bytes: &[u8], size: usize) -> std::io::Result<Vec<u8>> {
+        let idle = match &self.how {
+            How::Compressed { idle } => idle,
+            How::Told(_) => {
+                let mut text = Vec::with_capacity(size);
+                pieces(&self.content, bytes, |piece| text.extend_from_slice(piece));
+                return Ok(text);
+            }
+        };
+        let kept = idle.lock().pop();
+        let mut decompressor = match kept {
+            Some(decompressor) => decompressor,
+            None => Decompressor::with_dictionary(&self.content)?,
+        };
+        let mut text = vec![0; size];
+        let length = decompressor.decompress_to_buffer(bytes, &mut text[..])?;
+        text.truncate(length);
+        let mut idle = idle.lock();
+        if idle.len() < IDLE_DECOMPRESSORS {
+            idle.push(decompressor);
+        }
+        Ok(text)
     }
 }
 
 impl Packed {
     /// Calls `read` with the text of the object.
     pub(crate) fn unpack<R>(&self, read: impl FnOnce(&[u8]) -> R) -> std::io::Result<R> {
-        let Some(dictionary) = &self.dictionary else { return Ok(read(&self.bytes)) };
-        let idle = dictionary.idle.lock().pop();
-        let mut decompressor = match idle {
-            Some(decompressor) => decompressor,
-            None => Decompressor::with_dictionary(&dictionary.content)?,
-        };
-        let mut text = vec![0; self.size as usize];
-        let length = decompressor.decompress_to_buffer(&self.bytes, &mut text[..])?;
-        let mut idle = dictionary.idle.lock();
-        if idle.len() < IDLE_DECOMPRESSORS {
-            idle.push(decompressor);
+        match &self.dictionary {
+            Some(dictionary) => Ok(read(&dictionary.unpack(&self.bytes, self.size as usize)?)),
+            None => Ok(read(&self.bytes)),
         }
-        drop(idle);
-        Ok(read(&text[..length]))
     }
 
     pub(crate) fn heap_size(&self) -> usize {
@@ -175,26 +266,76 @@ mod tests {
     use super::*;
 
     fn text(i: usize) -> String {
+        let labels = format!(r#"{{"app":"shop-{}"}}"#, i % 7);
         format!(
-            r#"{{"kind":"Pod","metadata":{{"name":"web-{i}","labels":{{"app":"shop-{}"}}}},"spec":{{"nodeName":"node-{}"}}}}"#,
-            i % 7,
+            r#"{{"kind":"Pod","metadata":{{"name":"web-{i}","labels":{labels}}},"spec":{{"nodeName":"node-{}"}}}}"#,
             i % 11
         )
+    }
+
+    /// One that is not small.
+    fn long(i: usize) -> String {
+        format!(r#"{{"spec":"{}","of":{}}}"#, "as every other one is ".repeat(SMALL / 16), text(i))
+    }
+
+    fn reads_back(packed: &[Packed], text: impl Fn(usize) -> String) {
+        for (i, packed) in packed.iter().enumerate() {
+            assert_eq!(packed.unpack(<[u8]>::to_vec).unwrap(), text(i).into_bytes());
+        }
     }
 
     #[test]
     fn objects_read_back_across_every_change_of_dictionary() {
         let packer = Packer::new();
-        let packed: Vec<_> = (0..3 * TRAIN_AT).map(|i| packer.pack(text(i).as_bytes())).collect();
-        for (i, packed) in packed.iter().enumerate() {
-            assert_eq!(packed.unpack(<[u8]>::to_vec).unwrap(), text(i).into_bytes());
-        }
+        let packed: Vec<_> = (0..3 * TRAIN_AT).map(|i| packer.pack(long(i).as_bytes())).collect();
+        reads_back(&packed, long);
         assert!(packer.state.lock().trained);
-        assert!(
-            packed.last().unwrap().heap_size() * 3 < text(0).len(),
-            "{}",
-            packed.last().unwrap().heap_size()
-        );
+        let last = packed.last().unwrap().heap_size();
+        assert!(last * 3 < long(0).len(), "{last}");
+    }
+
+    #[test]
+    fn small_objects_that_are_alike_are_told_by_one_of_them() {
+        let packer = Packer::new();
+        let packed: Vec<_> = (0..100).map(|i| packer.pack(text(i).as_bytes())).collect();
+        reads_back(&packed, text);
+        for packed in &packed[1..] {
+            assert!(packed.heap_size() * 4 <= text(0).len(), "{}", packed.heap_size());
+        }
+        let by = |packed: &Packed| Arc::as_ptr(packed.dictionary.as_ref().unwrap());
+        assert!(packed[1..].iter().all(|other| by(other) == by(&packed[1])));
+    }
+
+    #[test]
+    fn small_objects_of_another_sort_are_told_by_one_of_theirs_after_a_few() {
+        let other = |i: usize| {
+            let times = r#""acquireTime":"2026-01-02T03:04:05.000000Z","leaseDurationSeconds":15,"leaseTransitions":1"#;
+            format!(r#"{{"kind":"Lease","spec":{{{times},"holderIdentity":"node-{:03}"}}}}"#, i % 1000)
+        };
+        let packer = Packer::new();
+        let pods: Vec<_> = (0..100).map(|i| packer.pack(text(i).as_bytes())).collect();
+        let leases: Vec<_> = (0..100).map(|i| packer.pack(other(i).as_bytes())).collect();
+        reads_back(&pods, text);
+        reads_back(&leases, other);
+        let told = |packed: &Packed| packed.dictionary.as_ref().is_some_and(|by| by.index().is_some());
+        let compressed = leases.iter().take_while(|packed| !told(packed)).count();
+        assert_eq!(compressed, STRANGERS as usize);
+        assert!(leases[compressed..].iter().all(told));
+    }
+
+    #[test]
+    fn small_objects_that_have_nothing_in_common_take_each_others_place_ever_more_rarely() {
+        let packer = Packer::new();
+        let lonely = |i: usize| {
+            format!(
+                "{:032x}{:032x}",
+                (i as u128 + 1).wrapping_mul(u128::MAX / 7919),
+                !(i as u128).wrapping_mul(u128::MAX / 104_729)
+            )
+        };
+        let packed: Vec<_> = (0..2000).map(|i| packer.pack(lonely(i).as_bytes())).collect();
+        reads_back(&packed, lonely);
+        assert!(packer.state.lock().model.patience >= 64 * STRANGERS);
     }
 
     #[test]

@@ -1,6 +1,30 @@
 //! One text told by another: what is alike is copied from there, what is not is written out.
 //!
-//! The script is a list of steps, each three numbers and a text: how far from where it was to go in the old text, how
+//! Objects of one kind differ in names, times and identities, and are alike otherwise. Caches and storage keep many of them,
+//! so they keep one as it is and of the others the script that makes them of it. A compressor that has the first text as its
+//! dictionary makes about as little of them, and takes two to five times as long to do so and to undo it (docs/performance.md).
+//!
+//! ```
+//! use kubewright_difference::{Index, pieces, script};
+//!
+//! let old = br#"{"kind":"ConfigMap","metadata":{"name":"settings-1"},"data":{"color":"blue"}}"#;
+//! let new = br#"{"kind":"ConfigMap","metadata":{"name":"settings-2"},"data":{"color":"blue"}}"#;
+//! let mut told = Vec::new();
+//! assert!(script(old, &Index::of(old), new, new.len() / 2, &mut told));
+//! assert!(told.len() < 8);
+//!
+//! let mut made = Vec::new();
+//! pieces(old, &told, |piece| made.extend_from_slice(piece));
+//! assert_eq!(made, new);
+//! ```
+//!
+//! # Pitfalls
+//! - A script knows nothing of the text that it was made for: keep the two together. Read with another it makes nonsense of it,
+//!   or ends early; it never fails in a worse way.
+//! - Texts that are not alike are not worth a script: say how long one may become, and do something else when there is none.
+//!
+//! # How it is built
+//! A script is a list of steps, each three numbers and a text: how far from where it was to go in the old text, how
 //! much to copy from there, how much to write, and what. Writing passes over as much of the old text as it writes, so
 //! that a value in the place of another of its length, which is what most differences are, costs two bytes more than
 //! itself.
@@ -10,15 +34,16 @@ const WINDOW: usize = 16;
 /// Every so many bytes of the old text there is a place that can be found.
 const STRIDE: usize = 8;
 /// The longest text whose places can be numbered.
-pub(super) const LONGEST: usize = STRIDE * (u16::MAX as usize);
+pub const LONGEST: usize = STRIDE * (u16::MAX as usize);
 
 /// Where to find what in a text.
 #[derive(Debug)]
-pub(super) struct Index(Box<[u16]>);
+pub struct Index(Box<[u16]>);
 
 impl Index {
     /// Of a text that is at most [`LONGEST`] long.
-    pub(super) fn of(text: &[u8]) -> Self {
+    #[must_use]
+    pub fn of(text: &[u8]) -> Self {
         let mut places = vec![0; (text.len() / STRIDE).next_power_of_two()].into_boxed_slice();
         let last = places.len() - 1;
         for (number, start) in (0..text.len().saturating_sub(WINDOW)).step_by(STRIDE).enumerate() {
@@ -48,25 +73,26 @@ fn hash(window: u128) -> usize {
     ((low ^ high.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
 }
 
-/// The script that makes `new` of `old`; `None` when it would be longer than `most`.
-pub(super) fn between(old: &[u8], index: &Index, new: &[u8], most: usize) -> Option<Vec<u8>> {
-    let mut script = Vec::with_capacity(most.min(2048));
+/// Appends to `script` what makes `new` of `old`. Says whether there is such a script that is not longer than `most`; otherwise
+/// what was appended is of no use.
+pub fn script(old: &[u8], index: &Index, new: &[u8], most: usize, script: &mut Vec<u8>) -> bool {
+    let start = script.len();
     let (mut at, mut from, mut expected) = (0, 0, 0);
     while at < new.len() {
         let alike = common(&new[at..], &old[from..]);
-        distance(&mut script, from, expected);
-        number(&mut script, alike);
+        distance(script, from, expected);
+        number(script, alike);
         (at, from) = (at + alike, from + alike);
         let (next, place) = next_alike(old, index, new, at, from);
-        number(&mut script, next - at);
+        number(script, next - at);
         script.extend_from_slice(&new[at..next]);
-        if script.len() > most {
-            return None;
+        if script.len() - start > most {
+            return false;
         }
         expected = from + (next - at);
         (at, from) = (next, place);
     }
-    Some(script)
+    true
 }
 
 /// Where the texts are alike again: after a change of the same length, or anywhere.
@@ -94,9 +120,9 @@ fn common(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Hands out what a script makes of `old`, piece by piece.
-pub(super) fn pieces(old: &[u8], mut script: &[u8], mut piece: impl FnMut(&[u8])) {
+pub fn pieces(old: &[u8], mut script: &[u8], mut piece: impl FnMut(&[u8])) {
     let mut at = 0;
-    // Only scripts that were made for this text come here; of any other nothing is left.
+    // A script that was made for this text reads to its end; of any other nothing is left.
     while !script.is_empty() {
         let Some(()) = step(old, &mut script, &mut at, &mut piece) else { return };
     }
@@ -149,11 +175,12 @@ mod tests {
     use super::*;
 
     fn there_and_back(old: &[u8], new: &[u8]) -> usize {
-        let script = between(old, &Index::of(old), new, usize::MAX).unwrap();
+        let mut told = Vec::new();
+        assert!(script(old, &Index::of(old), new, usize::MAX, &mut told));
         let mut made = Vec::new();
-        pieces(old, &script, |piece| made.extend_from_slice(piece));
+        pieces(old, &told, |piece| made.extend_from_slice(piece));
         assert_eq!(made, new);
-        script.len()
+        told.len()
     }
 
     #[test]
@@ -170,16 +197,17 @@ mod tests {
     #[test]
     fn what_is_not_alike_is_not_told_by_the_other() {
         let (old, new) = ([b'a'; 1000], [b'b'; 1000]);
-        assert!(between(&old, &Index::of(&old), &new, 500).is_none());
+        assert!(!script(&old, &Index::of(&old), &new, 500, &mut Vec::new()));
     }
 
     #[test]
     fn a_script_for_another_text_ends_early_and_without_a_panic() {
         let (old, new) = ("0123456789abcdef".repeat(20), "0123456789abcdef".repeat(19));
-        let script = between(old.as_bytes(), &Index::of(old.as_bytes()), new.as_bytes(), 100).unwrap();
-        pieces(b"short", &script, |_| {});
-        for cut in 0..script.len() {
-            pieces(old.as_bytes(), &script[..cut], |_| {});
+        let mut told = Vec::new();
+        assert!(script(old.as_bytes(), &Index::of(old.as_bytes()), new.as_bytes(), 100, &mut told));
+        pieces(b"short", &told, |_| {});
+        for cut in 0..told.len() {
+            pieces(old.as_bytes(), &told[..cut], |_| {});
         }
     }
 
