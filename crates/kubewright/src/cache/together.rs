@@ -215,7 +215,7 @@ mod tests {
         for first_ends in [true, false] {
             let end = |ends: bool| async move {
                 if !ends {
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
             };
             let mut both = Box::pin(together(end(first_ends), end(!first_ends)));
