@@ -25,6 +25,7 @@ pub(crate) struct ListPage<K> {
     splitter: Option<ListSplitter>,
     scratch: Vec<u8>,
     meta: ListMeta,
+    taken: usize,
 }
 
 impl<K: Resource + DeserializeOwned> ListPage<K> {
@@ -36,6 +37,7 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
             splitter: Some(ListSplitter::new()),
             scratch: Vec::new(),
             meta: ListMeta::default(),
+            taken: 0,
         }
     }
 
@@ -55,6 +57,7 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
         let frame = frame.map_err(|error| self.target.failed("list", Failure::Transport(Arc::new(error))))?;
         let mut objects = Vec::new();
         if let Some(data) = frame.data_ref() {
+            self.taken = data.len();
             let (codec, scratch) = (&self.codec, &mut self.scratch);
             splitter
                 .feed(data, |text, spans| match codec.admit(text, &spans, scratch, known) {
@@ -67,6 +70,11 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
                 .map_err(|error| self.target.split_failed("list", &error))?;
         }
         Ok(Some(objects))
+    }
+
+    /// How many bytes the last objects took.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
     }
 
     /// What the page said of itself, once it has ended.

@@ -53,6 +53,7 @@ mod running;
 mod shared_informer;
 mod store;
 mod thread_safe_store;
+mod together;
 mod turns;
 mod undelta_store;
 mod watch;

@@ -7,6 +7,7 @@ use http_body_util::BodyExt as _;
 use kube::{Client, client::Body, core::Status};
 
 use super::wire::split::SplitError;
+use crate::client::transport::ReadToItsEnd;
 
 /// A list or a watch failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -124,6 +125,11 @@ impl Query {
         self
     }
 
+    /// Whether this asks for something from its beginning: the pages that follow are short, and come one after the other.
+    fn begins(&self) -> bool {
+        self.0.iter().all(|(name, _)| *name != "continue")
+    }
+
     fn append_to(&self, path: &str) -> String {
         let mut uri = path.to_owned();
         for (at, (name, value)) in self.0.iter().enumerate() {
@@ -172,12 +178,15 @@ impl Target {
             (true, _) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
         };
         let transport = |error| self.failed(operation, Failure::Transport(Arc::new(error)));
-        let request = Request::get(query.append_to(&self.path))
+        let mut request = Request::get(query.append_to(&self.path))
             .header(header::ACCEPT, accept)
             // Newer servers compress watches event by event, which costs more than it saves.
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Body::empty())
             .map_err(|error| transport(kube::Error::HttpError(error)))?;
+        if query.begins() {
+            request.extensions_mut().insert(ReadToItsEnd);
+        }
         let response = self.client.send(request).await.map_err(transport)?;
         if response.status().is_success() {
             return Ok(response.into_body());

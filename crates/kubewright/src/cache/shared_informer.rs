@@ -28,7 +28,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::{
-    delta_fifo::{Delta, DeltaFifo, Deltas},
+    delta_fifo::{Delta, DeltaFifo, Queued},
     event::Event,
     fault::{Fault, Faults},
     index::IndexFn,
@@ -40,6 +40,7 @@ use super::{
     running::Running,
     store::Indexer,
     thread_safe_store::{StoreError, Transaction},
+    together::together,
     turns::Turns,
 };
 use crate::{Backoff, ObjectKey, Random};
@@ -208,9 +209,7 @@ where
             tokio::select! {
                 biased;
                 () = stopped => {}
-                () = reflector.run() => {}
-                () = inner.consume() => {}
-                () = inner.resync() => {}
+                () = together(reflector.run(), inner.take_in()) => {}
             }
             inner.fifo.close();
             inner.processor.close();
@@ -289,6 +288,15 @@ impl<K: Resource> SharedInformer<K> {
 }
 
 impl<K: Resource + Send + Sync + 'static> Inner<K> {
+    /// Everything but the reflector.
+    async fn take_in(&self) {
+        tokio::select! {
+            biased;
+            () = self.consume() => {}
+            () = self.resync() => {}
+        }
+    }
+
     /// Moves what the reflector found into the cache and tells the handlers.
     async fn consume(&self) {
         let mut turns = Turns::default();
@@ -309,13 +317,13 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
         }
     }
 
-    fn apply(&self, items: Vec<Deltas<Lazy<K>>>) {
+    fn apply(&self, items: Vec<Queued<Lazy<K>>>) {
         let _turn = self.turn.lock();
         let (events, errors) = self.store.objects().transaction(|cache| {
             let mut events = Vec::with_capacity(items.len());
             for item in items {
                 for delta in item.deltas {
-                    apply_delta(cache, delta, item.is_in_initial_list, &mut events);
+                    apply_delta(cache, delta, item.initial, &mut events);
                 }
             }
             events

@@ -10,6 +10,10 @@ use std::{future::poll_fn, task::Poll};
 
 /// After so many turns of a loop others are let in, as often as tokio's budget would.
 const TURNS: usize = 128;
+/// …or so many bytes of a list, which take about half a millisecond, however large an object is…
+const LIST: usize = 256 * 1024;
+/// …or so many events of a watch.
+const EVENTS: usize = 64;
 
 /// Counts the turns of a loop.
 #[derive(Default)]
@@ -21,8 +25,18 @@ impl Turns {
         self.end_of(1).await;
     }
 
+    /// The end of a turn that took in so many bytes of a list.
+    pub(super) async fn end_of_bytes(&mut self, bytes: usize) {
+        self.end_of(1 + bytes / (LIST / TURNS)).await;
+    }
+
+    /// The end of a turn that took in so many events.
+    pub(super) async fn end_of_events(&mut self, events: usize) {
+        self.end_of(events.saturating_mul(TURNS / EVENTS)).await;
+    }
+
     /// The end of so many turns, taken together.
-    pub(super) async fn end_of(&mut self, turns: usize) {
+    async fn end_of(&mut self, turns: usize) {
         self.0 = self.0.saturating_add(turns);
         if self.0 >= TURNS {
             self.0 = 0;

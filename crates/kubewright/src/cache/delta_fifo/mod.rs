@@ -19,6 +19,7 @@ use std::{
 
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 pub use self::delta::{Delta, Deltas};
@@ -60,7 +61,9 @@ struct State<T> {
     items: HashMap<ObjectKey, Item<T>, FixedState>,
     queue: VecDeque<ObjectKey>,
     /// Objects with a consumer that has not finished with them: neither queued nor sure to be known.
-    in_flight: Vec<(ObjectKey, T)>,
+    in_flight: Vec<InFlight<T>>,
+    /// How many batches there have been.
+    batches: u64,
     /// Objects of the first list that a consumer has not finished with.
     initial: usize,
     populated: bool,
@@ -71,8 +74,17 @@ struct State<T> {
 }
 
 struct Item<T> {
-    deltas: Vec<Delta<T>>,
+    deltas: FewDeltas<T>,
     initial: bool,
+}
+
+/// Nearly always there is one, and then it takes no allocation.
+type FewDeltas<T> = SmallVec<[Delta<T>; 1]>;
+
+struct InFlight<T> {
+    key: ObjectKey,
+    object: T,
+    batch: u64,
 }
 
 /// How far the reflector has come, for whoever wants to know when the consumer has come as far.
@@ -106,6 +118,7 @@ impl<T: Clone> DeltaFifo<T> {
             items: HashMap::default(),
             queue: VecDeque::new(),
             in_flight: Vec::new(),
+            batches: 0,
             initial: 0,
             populated: false,
             closed: false,
@@ -131,7 +144,7 @@ impl<T: Clone> DeltaFifo<T> {
         let mut state = self.inner.state.lock();
         state.populated = true;
         let known = state.items.contains_key(&key)
-            || state.in_flight.iter().any(|(held, _)| *held == key)
+            || state.in_flight.iter().any(|held| held.key == key)
             || self.inner.known.as_ref().is_some_and(|known| known.get_by_key(&key).is_some());
         if known {
             state.push(key, Delta::Deleted { object, final_state_unknown: false });
@@ -212,7 +225,7 @@ impl<T: Clone> DeltaFifo<T> {
         loop {
             let mut batch = self.next_batch(1).await?;
             if let Some(deltas) = batch.items.pop() {
-                return Some(process(deltas));
+                return Some(process(deltas.into()));
             }
         }
     }
@@ -238,29 +251,45 @@ impl<T: Clone> DeltaFifo<T> {
         let count = limit.min(state.queue.len());
         let mut items = Vec::with_capacity(count);
         let mut initial = 0;
+        state.batches += 1;
+        let batch = state.batches;
         while items.len() < count
             && let Some(key) = state.queue.pop_front()
         {
-            let Some(item) = state.items.remove(&key) else { continue };
+            let Some((held, item)) = state.items.remove_entry(&key) else { continue };
             initial += usize::from(item.initial);
             if let Some(newest) = item.deltas.last() {
-                state.in_flight.push((key.clone(), newest.object().clone()));
+                state.in_flight.push(InFlight { key: held, object: newest.object().clone(), batch });
             }
-            items.push(Deltas { key, deltas: item.deltas, is_in_initial_list: item.initial });
+            items.push(Queued { key, deltas: item.deltas, initial: item.initial });
         }
         let up_to = if state.queue.is_empty() { state.observed.tell() } else { None };
         if !state.queue.is_empty() {
             // A permit covers one change; with more left, another consumer may go on.
             self.inner.changed.notify_one();
         }
-        let keys = items.iter().map(|item| item.key.clone()).collect();
-        Batch { items, up_to, claim: Claim { fifo: self.clone(), keys, initial } }
+        let claim = Claim { fifo: self.clone(), batch, objects: items.len(), initial };
+        Batch { items, up_to, claim }
+    }
+}
+
+/// All deltas of one object, oldest first.
+pub(super) struct Queued<T> {
+    key: ObjectKey,
+    pub(super) deltas: FewDeltas<T>,
+    /// Whether the object was part of the first list.
+    pub(super) initial: bool,
+}
+
+impl<T> From<Queued<T>> for Deltas<T> {
+    fn from(queued: Queued<T>) -> Self {
+        Self { key: queued.key, deltas: queued.deltas.into_vec(), is_in_initial_list: queued.initial }
     }
 }
 
 /// Objects on their way through a consumer; dropping it says that they have arrived.
 pub(super) struct Batch<T: Clone> {
-    pub(super) items: Vec<Deltas<T>>,
+    pub(super) items: Vec<Queued<T>>,
     /// With this batch, the consumer has seen everything up to this version.
     pub(super) up_to: Option<Arc<str>>,
     pub(super) claim: Claim<T>,
@@ -269,26 +298,23 @@ pub(super) struct Batch<T: Clone> {
 /// Holds the objects of a batch as in flight.
 pub(super) struct Claim<T: Clone> {
     fifo: DeltaFifo<T>,
-    keys: Vec<ObjectKey>,
+    batch: u64,
+    objects: usize,
     initial: usize,
 }
 
 impl<T: Clone> Drop for Claim<T> {
     fn drop(&mut self) {
-        if self.keys.is_empty() {
+        if self.objects == 0 {
             return;
         }
         let mut state = self.fifo.inner.state.lock();
         state.initial -= self.initial;
-        if state.in_flight.len() == self.keys.len() {
+        if state.in_flight.len() == self.objects {
             // One consumer, the usual case: everything in flight was its own.
             state.in_flight.clear();
         } else {
-            for key in &self.keys {
-                if let Some(at) = state.in_flight.iter().position(|(held, _)| held == key) {
-                    state.in_flight.remove(at);
-                }
-            }
+            state.in_flight.retain(|held| held.batch != self.batch);
         }
     }
 }
@@ -311,7 +337,7 @@ impl<T> State<T> {
         let queue = &mut self.queue;
         let item = self.items.entry(key).or_insert_with_key(|key| {
             queue.push_back(key.clone());
-            Item { deltas: Vec::with_capacity(1), initial: false }
+            Item { deltas: FewDeltas::new(), initial: false }
         });
         item.push(delta);
         item

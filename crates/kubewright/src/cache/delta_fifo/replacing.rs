@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::{Delta, DeltaFifo, Observed, State};
+use super::{Delta, DeltaFifo, InFlight, Observed, State};
 use crate::{
     KeyError, ObjectKey,
     cache::{
@@ -114,13 +114,13 @@ fn missing<T: Clone>(
             gone.push((key.clone(), newest.object().clone()));
         }
     }
-    for (key, object) in &state.in_flight {
+    for InFlight { key, object, .. } in &state.in_flight {
         if !seen.contains(key) && !state.items.contains_key(key) {
             gone.push((key.clone(), object.clone()));
         }
     }
     if let Some(known) = known {
-        let held: HashSet<&ObjectKey, FixedState> = state.in_flight.iter().map(|(key, _)| key).collect();
+        let held: HashSet<&ObjectKey, FixedState> = state.in_flight.iter().map(|held| &held.key).collect();
         for key in known.list_keys() {
             if !seen.contains(&key)
                 && !state.items.contains_key(&key)

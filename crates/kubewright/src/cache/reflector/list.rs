@@ -87,7 +87,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
             if !objects.is_empty() {
                 self.settle(replacement.page(objects));
             }
-            turns.end().await;
+            turns.end_of_bytes(page.taken()).await;
         }
         let meta = page.into_meta();
         Ok(match meta.continue_token {

@@ -278,7 +278,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
             if let Some(error) = self.take_batch(batch, &mut seen_any) {
                 break Some(error);
             }
-            turns.end_of(events).await;
+            turns.end_of_events(events).await;
         };
         match ended {
             Some(error) if error.is_expired() => {

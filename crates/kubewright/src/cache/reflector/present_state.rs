@@ -99,7 +99,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     self.settle(replacement.page(std::mem::take(&mut chunk)));
                 }
             }
-            turns.end_of(events).await;
+            turns.end_of_events(events).await;
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Cutting a response body into objects, frame by frame, without waiting for its end.
 
-use std::borrow::Cow;
-
 use memchr::memchr;
 use serde::Deserialize;
 
@@ -20,6 +18,9 @@ pub(crate) enum SplitError {
     #[error("the body is not valid around its items: {0}")]
     Envelope(String),
 }
+
+/// How much of a frame is copied at a time to complete what an earlier one began.
+const PIECE: usize = 1024;
 
 /// What a list says beside its items.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -56,22 +57,25 @@ impl ListSplitter {
         frame: &[u8],
         mut item: impl FnMut(&[u8], Spans),
     ) -> Result<(), SplitError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        // A frame that continues nothing is read where it is; only what it leaves over is copied.
-        let bytes: Cow<'_, [u8]> = if buffer.is_empty() {
-            Cow::Borrowed(frame)
-        } else {
-            buffer.extend_from_slice(frame);
-            Cow::Owned(std::mem::take(&mut buffer))
-        };
-        let used = self.take_apart(&bytes, &mut item)?;
-        self.buffer = match bytes {
-            Cow::Borrowed(frame) => frame[used..].to_vec(),
-            Cow::Owned(mut held) => {
+        let mut rest = frame;
+        // What an earlier frame began is completed in small pieces: the rest of this one is read where it is.
+        while !self.buffer.is_empty() && !rest.is_empty() {
+            let (piece, later) = rest.split_at(PIECE.min(rest.len()));
+            let mut held = std::mem::take(&mut self.buffer);
+            let before = held.len();
+            held.extend_from_slice(piece);
+            let used = self.take_apart(&held, &mut item)?;
+            if let Some(ours) = used.checked_sub(before) {
+                rest = &rest[ours..];
+                held.clear();
+            } else {
+                rest = later;
                 held.drain(..used);
-                held
             }
-        };
+            self.buffer = held;
+        }
+        let used = self.take_apart(rest, &mut item)?;
+        self.buffer.extend_from_slice(&rest[used..]);
         Ok(())
     }
 

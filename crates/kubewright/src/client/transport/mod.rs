@@ -63,6 +63,7 @@ use tower::{
     util::{BoxService, option_layer},
 };
 
+pub(crate) use self::watches::ReadToItsEnd;
 pub use self::{
     basic::{BasicAuth, BasicAuthLayer},
     bearer::{BearerLayer, BearerToken, TokenError},

@@ -8,6 +8,9 @@
 //! A watch has its connection to itself for as long as it lasts. So its reader drives it: asking for the next frame reads
 //! from the connection, in the task that asks, and nothing at hand means that nothing has come. A watch that nobody asks stands
 //! still, and its server with it.
+//!
+//! The lists of reflectors are read in the same way. Their connections would otherwise stay in the pool for a while, with
+//! buffers that a large answer has made large.
 
 use std::{
     pin::Pin,
@@ -29,7 +32,7 @@ use hyper::{
 use kube::client::Body;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// Opens a connection for every watch, and leaves other requests to those who have some.
+/// Opens a connection for every watch and every [list](ReadToItsEnd) of a reflector, and leaves other requests to those who have some.
 #[derive(Clone)]
 pub(super) struct Watches<C, S> {
     connector: C,
@@ -62,20 +65,25 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if is_watch(request.uri()) {
-            Either::Left(watch(self.connector.clone(), request).boxed())
+        if is_watch(request.uri()) || request.extensions().get::<ReadToItsEnd>().is_some() {
+            Either::Left(open(self.connector.clone(), request).boxed())
         } else {
             Either::Right(self.others.call(request).map_ok(|answer| answer.map(Driven::elsewhere)))
         }
     }
 }
 
+/// In the extensions of a request: its answer may be long, and whoever asks reads all of it as it comes. It gets a connection
+/// of its own as a watch does, which is closed after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadToItsEnd;
+
 fn is_watch(uri: &Uri) -> bool {
     let mut parameters = uri.query().unwrap_or_default().split('&');
     parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
 }
 
-async fn watch<C>(connector: C, mut request: Request<Body>) -> Result<Response<Driven>, BoxError>
+async fn open<C>(connector: C, mut request: Request<Body>) -> Result<Response<Driven>, BoxError>
 where
     C: Service<Uri, Response: Read + Write + Unpin + Send + 'static, Error: Into<BoxError>>,
 {
