@@ -239,6 +239,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_read_to_its_end_has_a_connection_of_its_own_that_is_closed_then() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        let client = Transport::builder(config).build().unwrap().client();
+        let once = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(head(&mut stream).await.unwrap().starts_with(b"GET /api/v1/pods HTTP/1.1"));
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npods").await.unwrap();
+            head(&mut stream).await
+        };
+        let mut request = Request::get("/api/v1/pods").body(Body::empty()).unwrap();
+        request.extensions_mut().insert(ReadToItsEnd);
+        let list =
+            async { client.send(request).await.unwrap().into_body().collect().await.unwrap().to_bytes() };
+        let (pods, next) = tokio::join!(list, once);
+        assert_eq!((&*pods, next), (&b"pods"[..], None));
+    }
+
+    #[tokio::test]
     async fn a_connection_that_breaks_off_is_an_error_of_the_watch() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
