@@ -34,6 +34,19 @@ pub struct Plan {
     pub foos: Vec<usize>,
 }
 
+/// A program of ours and one of a peer, which print a line for each of their workloads and end.
+#[derive(Clone, Default)]
+struct Pair {
+    prefix: &'static str,
+    program: &'static str,
+    arguments: Vec<String>,
+    environment: &'static [(&'static str, &'static str)],
+    peer: Option<PathBuf>,
+}
+
+/// For tokio and for Go.
+const ONE_THREAD: &[(&str, &str)] = &[("TOKIO_WORKER_THREADS", "1"), ("GOMAXPROCS", "1")];
+
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
@@ -62,19 +75,10 @@ impl Plan {
             let done = self.informers_on_ours(results, say).await;
             note(results, "informers on our server", done);
         }
-        for (prefix, program, arguments, peer) in [
-            (
-                "in process",
-                "cache",
-                strings(&["events"]),
-                self.kube_rs.as_ref().map(|path| path.join("peer-kube-rs")),
-            ),
-            ("queue", "queue", vec![], self.go.as_ref().map(|path| path.join("queue"))),
-            ("store", "indexer", vec![], self.go.as_ref().map(|path| path.join("indexer"))),
-        ] {
-            if self.wants(&format!("{prefix}: {program}")) {
-                let done = self.in_turns(prefix, program, &arguments, peer, results, say).await;
-                note(results, prefix, done);
+        for pair in self.pairs() {
+            if self.wants(&format!("{}: {}", pair.prefix, pair.program)) {
+                let done = self.in_turns(&pair, results, say).await;
+                note(results, pair.prefix, done);
             }
         }
         for &count in &self.foos {
@@ -115,21 +119,32 @@ impl Plan {
         Ok((host, kubeconfig))
     }
 
-    /// Programs that print lines and end.
-    async fn in_turns(
-        &self,
-        prefix: &str,
-        program: &str,
-        arguments: &[String],
-        peer: Option<PathBuf>,
-        results: &mut Results,
-        say: &dyn Fn(&str),
-    ) -> Result<(), String> {
+    fn pairs(&self) -> Vec<Pair> {
+        let in_go = |program: &str| self.go.as_ref().map(|path| path.join(program));
+        let queue = Pair { prefix: "queue", program: "queue", peer: in_go("queue"), ..Pair::default() };
+        vec![
+            Pair {
+                prefix: "in process",
+                program: "cache",
+                arguments: strings(&["events"]),
+                peer: self.kube_rs.as_ref().map(|path| path.join("peer-kube-rs")),
+                ..Pair::default()
+            },
+            // Where work is tiny, threads that pass it to each other are what is measured; so it is measured without them too.
+            Pair { prefix: "one thread, queue", environment: ONE_THREAD, ..queue.clone() },
+            queue,
+            Pair { prefix: "store", program: "indexer", peer: in_go("indexer"), ..Pair::default() },
+        ]
+    }
+
+    async fn in_turns(&self, pair: &Pair, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
+        let Pair { prefix, program, arguments, environment, peer } = pair;
         let repeats = if self.quick { self.repeats.min(2) } else { self.repeats };
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, Path::new(value))).collect();
         for run in 1..=repeats {
             for program in std::iter::once(self.ours.join(program)).chain(peer.clone()) {
                 say(&format!("{prefix}, run {run} of {repeats}: {}", program.display()));
-                for line in all_lines(&program, arguments, &[]).await? {
+                for line in all_lines(&program, arguments, &environment).await? {
                     results
                         .record(&format!("{prefix}: {}", line["bench"].as_str().unwrap_or_default()), &line);
                 }

@@ -95,26 +95,26 @@ mod tests {
     }
 
     /// How many of these turns there are until others get theirs.
-    fn until_others(turn: impl AsyncFn(&mut Turns)) -> usize {
+    fn until_others(turn: &impl AsyncFn(&mut Turns)) -> usize {
         let mut turns = Turns::default();
-        (1..).find(|_| turn(&mut turns).now_or_never().is_none()).unwrap()
+        (1..=TURNS).find(|_| turn(&mut turns).now_or_never().is_none()).unwrap()
     }
 
     #[test]
     fn a_list_gives_way_by_its_size_and_not_by_the_size_of_its_pieces() {
         for piece in [4 * 1024, 16 * 1024, 32 * 1024] {
-            let turns = until_others(async |turns| turns.end_of_bytes(piece).await);
+            let turns = until_others(&async |turns| turns.end_of_bytes(piece).await);
             let bytes = turns * piece;
             assert!((LIST / 2..=LIST).contains(&bytes), "{bytes} bytes in pieces of {piece}");
         }
-        assert_eq!(until_others(async |turns| turns.end_of_bytes(usize::MAX / 2).await), 1);
-        assert_eq!(until_others(async |turns| turns.end_of_bytes(0).await), TURNS);
+        assert_eq!(until_others(&async |turns| turns.end_of_bytes(usize::MAX / 2).await), 1);
+        assert_eq!(until_others(&async |turns| turns.end_of_bytes(0).await), TURNS);
     }
 
     #[test]
     fn a_watch_gives_way_by_events_however_many_come_together() {
         for events in [1, 8, EVENTS] {
-            assert_eq!(until_others(async |turns| turns.end_of_events(events).await) * events, EVENTS);
+            assert_eq!(until_others(&async |turns| turns.end_of_events(events).await) * events, EVENTS);
         }
     }
 }
