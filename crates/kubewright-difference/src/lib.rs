@@ -114,15 +114,9 @@ fn next_alike(old: &[u8], index: &Index, new: &[u8], at: usize, from: usize) -> 
 
 /// How much two texts have in common from their beginning.
 fn common(a: &[u8], b: &[u8]) -> usize {
-    let mut alike = 0;
-    while let (Some(here), Some(there)) = (window(a, alike), window(b, alike)) {
-        let differ = here ^ there;
-        if differ != 0 {
-            return alike + (differ.trailing_zeros() / 8) as usize;
-        }
-        alike += WINDOW;
-    }
-    alike + a[alike..].iter().zip(&b[alike..]).take_while(|(a, b)| a == b).count()
+    let whole =
+        a.chunks_exact(WINDOW).zip(b.chunks_exact(WINDOW)).take_while(|(a, b)| a == b).count() * WINDOW;
+    whole + a[whole..].iter().zip(&b[whole..]).take_while(|(a, b)| a == b).count()
 }
 
 /// Hands out what a script makes of `old`, piece by piece.

@@ -10,9 +10,10 @@ use std::{future::poll_fn, task::Poll};
 
 /// After so many turns of a loop others are let in, as often as tokio's budget would.
 const TURNS: usize = 128;
-/// …or so many bytes of a list, which take about half a millisecond, however large an object is…
+/// …or so many bytes of a list, which take about half a millisecond, however large an object is. Of a reflector the first to be
+/// let in is the consumer of its queue (see `together`): everybody else is after twice as much…
 const LIST: usize = 256 * 1024;
-/// …or so many events of a watch.
+/// …or so many events of a watch, likewise.
 const EVENTS: usize = 64;
 
 /// Counts the turns of a loop.

@@ -179,7 +179,7 @@ mod tests {
     /// A server that begins a watch with three events, and answers everything else with nothing. Counts its connections.
     async fn server() -> (Client, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let client = client_of(&listener);
         let connections = Arc::new(AtomicUsize::new(0));
         let accepted = Arc::clone(&connections);
         tokio::spawn(async move {
@@ -188,8 +188,12 @@ mod tests {
                 tokio::spawn(answer(stream));
             }
         });
-        let config = Config::new(format!("http://{address}").parse().unwrap());
-        (Transport::builder(config).build().unwrap().client(), connections)
+        (client, connections)
+    }
+
+    fn client_of(listener: &TcpListener) -> Client {
+        let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        Transport::builder(config).build().unwrap().client()
     }
 
     async fn answer(mut stream: TcpStream) {
@@ -241,8 +245,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_read_to_its_end_has_a_connection_of_its_own_that_is_closed_then() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
-        let client = Transport::builder(config).build().unwrap().client();
+        let client = client_of(&listener);
         let once = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             assert!(head(&mut stream).await.unwrap().starts_with(b"GET /api/v1/pods HTTP/1.1"));
@@ -260,8 +263,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_breaks_off_is_an_error_of_the_watch() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
-        let client = Transport::builder(config).build().unwrap().client();
+        let client = client_of(&listener);
         let once = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             head(&mut stream).await.unwrap();
