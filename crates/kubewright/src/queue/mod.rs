@@ -58,9 +58,10 @@
 //!
 //! # How it is built
 //!
-//! One lock guards the `state`: `arrivals` are sorted into the `slots`, which hold each key once, `order` says who is
-//! next, `delays` who has to wait, and `waiters` who wants to be woken. What belongs to others (waking tasks, dropping keys) happens after unlocking. No task and no timer belongs to a queue: while workers wait, one of them keeps the time for delayed keys. The numbers
-//! behind these choices are in docs/performance.md, the reasons in docs/decisions/0004-work-queue.md.
+//! One `lock` guards the `state`: `arrivals` are sorted into the `slots`, which hold each key once, `order` says who is
+//! next, `delays` who has to wait, and `waiters` who wants to be woken. What belongs to others (waking tasks, dropping
+//! keys) happens after unlocking. No task and no timer belongs to a queue: while workers wait, one of them keeps the time
+//! for delayed keys. The numbers behind these choices are in docs/performance.md, the reasons in docs/decisions/0004-work-queue.md.
 
 mod arrivals;
 mod builder;
@@ -70,6 +71,7 @@ mod item;
 mod key;
 mod kind;
 pub mod limiter;
+mod lock;
 mod meter;
 mod metrics;
 mod order;
