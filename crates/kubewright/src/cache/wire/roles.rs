@@ -99,7 +99,7 @@ struct Walk<'a> {
     values: Vec<Value>,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     fn string(&mut self, span: Range<usize>) -> Option<()> {
         let is_cut = self.cut.as_ref().is_some_and(|cut| cut.contains(&span.start));
         let in_metadata = !is_cut && self.metadata.contains(&span.start);
