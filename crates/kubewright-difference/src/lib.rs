@@ -73,23 +73,57 @@ fn hash(window: u128) -> usize {
     ((low ^ high.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
 }
 
+/// Writes a script step by step, for those who know without looking where two texts differ.
+///
+/// ```
+/// use kubewright_difference::{Steps, pieces};
+///
+/// let mut told = Vec::new();
+/// let mut steps = Steps::new(&mut told);
+/// steps.step(0, 4, b"7");
+/// steps.step(5, 3, b"");
+/// let mut made = Vec::new();
+/// pieces(b"web-1.eu", &told, |piece| made.extend_from_slice(piece));
+/// assert_eq!(made, b"web-7.eu");
+/// ```
+#[derive(Debug)]
+pub struct Steps<'a> {
+    script: &'a mut Vec<u8>,
+    /// Where the old text goes on if nothing is said.
+    expected: usize,
+}
+
+impl<'a> Steps<'a> {
+    /// Appends to `script`, which holds nothing that belongs to another text.
+    pub fn new(script: &'a mut Vec<u8>) -> Self {
+        Self { script, expected: 0 }
+    }
+
+    /// So much of the old text from there, and then this.
+    #[inline]
+    pub fn step(&mut self, from: usize, alike: usize, written: &[u8]) {
+        distance(self.script, from, self.expected);
+        number(self.script, alike);
+        number(self.script, written.len());
+        self.script.extend_from_slice(written);
+        self.expected = from + alike + written.len();
+    }
+}
+
 /// Appends to `script` what makes `new` of `old`. Says whether there is such a script that is not longer than `most`; otherwise
 /// what was appended is of no use.
 pub fn script(old: &[u8], index: &Index, new: &[u8], most: usize, script: &mut Vec<u8>) -> bool {
     let start = script.len();
-    let (mut at, mut from, mut expected) = (0, 0, 0);
+    let mut steps = Steps::new(script);
+    let (mut at, mut from) = (0, 0);
     while at < new.len() {
         let alike = common(&new[at..], &old[from..]);
-        distance(script, from, expected);
-        number(script, alike);
-        (at, from) = (at + alike, from + alike);
-        let (next, place) = next_alike(old, index, new, at, from);
-        number(script, next - at);
-        script.extend_from_slice(&new[at..next]);
-        if script.len() - start > most {
+        let changed = at + alike;
+        let (next, place) = next_alike(old, index, new, changed, from + alike);
+        steps.step(from, alike, &new[changed..next]);
+        if steps.script.len() - start > most {
             return false;
         }
-        expected = from + (next - at);
         (at, from) = (next, place);
     }
     true
@@ -113,10 +147,35 @@ fn next_alike(old: &[u8], index: &Index, new: &[u8], at: usize, from: usize) -> 
 }
 
 /// How much two texts have in common from their beginning.
-fn common(a: &[u8], b: &[u8]) -> usize {
-    let whole =
-        a.chunks_exact(WINDOW).zip(b.chunks_exact(WINDOW)).take_while(|(a, b)| a == b).count() * WINDOW;
-    whole + a[whole..].iter().zip(&b[whole..]).take_while(|(a, b)| a == b).count()
+#[inline]
+#[must_use]
+pub fn common(a: &[u8], b: &[u8]) -> usize {
+    let mut at = 0;
+    while let (Some(one), Some(other)) = (window(a, at), window(b, at)) {
+        let differs = one ^ other;
+        if differs != 0 {
+            return at + (differs.trailing_zeros() / 8) as usize;
+        }
+        at += WINDOW;
+    }
+    at + a[at..].iter().zip(&b[at..]).take_while(|(a, b)| a == b).count()
+}
+
+/// How much two texts have in common at their end.
+#[inline]
+#[must_use]
+pub fn common_at_end(a: &[u8], b: &[u8]) -> usize {
+    let mut alike = 0;
+    let word = |text: &[u8]| text.last_chunk().copied().map(u64::from_le_bytes);
+    while let (Some(one), Some(other)) = (word(&a[..a.len() - alike]), word(&b[..b.len() - alike])) {
+        let differs = one ^ other;
+        if differs != 0 {
+            return alike + (differs.leading_zeros() / 8) as usize;
+        }
+        alike += size_of::<u64>();
+    }
+    let rest = a[..a.len() - alike].iter().rev().zip(b[..b.len() - alike].iter().rev());
+    alike + rest.take_while(|(a, b)| a == b).count()
 }
 
 /// Hands out what a script makes of `old`, piece by piece.
@@ -142,11 +201,13 @@ fn step(old: &[u8], script: &mut &[u8], at: &mut usize, piece: &mut impl FnMut(&
 }
 
 /// Forward as an even number, back as an odd one.
+#[inline]
 fn distance(script: &mut Vec<u8>, to: usize, from: usize) {
     number(script, if to >= from { (to - from) << 1 } else { ((from - to) << 1) | 1 });
 }
 
 /// Seven bits at a time, the lowest first.
+#[inline]
 fn number(script: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         script.push(0x80 | (number & 0x7f).to_le_bytes()[0]);
@@ -212,6 +273,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_texts_have_in_common_is_found_from_both_ends(
+            begin in "[ab]{0,40}", a in "[ab]{0,9}", b in "[ab]{0,9}", end in "[ab]{0,40}",
+        ) {
+            let (a, b) = (format!("{begin}{a}{end}"), format!("{begin}{b}{end}"));
+            let (a, b) = (a.as_bytes(), b.as_bytes());
+            prop_assert_eq!(common(a, b), a.iter().zip(b).take_while(|(a, b)| a == b).count());
+            let at_end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+            prop_assert_eq!(common_at_end(a, b), at_end);
+        }
+
         #[test]
         fn every_text_can_be_told_by_every_other(
             words in prop::collection::vec("[a-d]{1,24}", 0..60),

@@ -196,6 +196,8 @@ pub(super) struct Index<T> {
     table: HashTable<u32>,
     values: Vec<Value>,
     free: Vec<u32>,
+    /// The value that was looked for last: objects of one namespace come one after the other.
+    last: u32,
     scratch: IndexValues,
 }
 
@@ -216,6 +218,7 @@ impl<T> Index<T> {
             table: HashTable::new(),
             values: Vec::new(),
             free: Vec::new(),
+            last: 0,
             scratch: IndexValues::default(),
         }
     }
@@ -312,7 +315,14 @@ impl<T> Index<T> {
     }
 
     fn intern(&mut self, text: &str) -> u32 {
+        if let Some(value) = self.values.get(self.last as usize)
+            && *value.text == *text
+            && !value.slots.is_empty()
+        {
+            return self.last;
+        }
         if let Some(id) = self.find(text) {
+            self.last = id;
             return id;
         }
         let value = Value { text: text.into(), slots: Vec::new() };
@@ -326,6 +336,7 @@ impl<T> Index<T> {
         };
         let values = &self.values;
         self.table.insert_unique(hash(text), id, |id| hash(&values[*id as usize].text));
+        self.last = id;
         id
     }
 }

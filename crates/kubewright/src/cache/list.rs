@@ -11,8 +11,11 @@ use super::{
     object::Lazy,
     request::{Failure, ListWatchError, Target},
     wire::{
+        alike::Alike,
         codec::Codec,
-        split::{ListMeta, ListSplitter},
+        pattern::Unread,
+        scan::Spans,
+        split::{Items, ListMeta, ListSplitter},
     },
 };
 use crate::ObjectKey;
@@ -58,16 +61,13 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
         let mut objects = Vec::new();
         if let Some(data) = frame.data_ref() {
             self.taken = data.len();
-            let (codec, scratch) = (&self.codec, &mut self.scratch);
-            splitter
-                .feed(data, |text, spans| match codec.admit(text, &spans, scratch, known) {
-                    Ok(object) => objects.push(object),
-                    Err(unusable) => {
-                        let (key, reason) = (unusable.key, unusable.reason);
-                        codec.faults().report(&Fault::Unusable { key, reason });
-                    }
-                })
-                .map_err(|error| self.target.split_failed("list", &error))?;
+            let alike = self.codec.take_alike();
+            let mut admitting =
+                Admitting { codec: &self.codec, scratch: &mut self.scratch, alike, known, objects };
+            let fed = splitter.feed(data, &mut admitting);
+            self.codec.give_back(admitting.alike);
+            objects = admitting.objects;
+            fed.map_err(|error| self.target.split_failed("list", &error))?;
         }
         Ok(Some(objects))
     }
@@ -82,3 +82,37 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
         self.meta
     }
 }
+
+/// Objects on their way into the cache.
+struct Admitting<'a, K> {
+    codec: &'a Codec<K>,
+    scratch: &'a mut Vec<u8>,
+    alike: Alike,
+    known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
+    objects: Vec<Lazy<K>>,
+}
+
+impl<K: Resource + DeserializeOwned> Items for Admitting<'_, K> {
+    fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
+        let (end, object) = self.codec.admit_alike(text, &mut self.alike, self.known)?;
+        self.objects.push(object);
+        Ok(end)
+    }
+
+    fn item(&mut self, text: &[u8], spans: Spans) {
+        match self.codec.admit(text, &spans, self.scratch, self.known) {
+            Ok(object) => {
+                self.codec.learn(text, &spans, self.scratch, &mut self.alike);
+                self.objects.push(object);
+            }
+            Err(unusable) => {
+                let (key, reason) = (unusable.key, unusable.reason);
+                self.codec.faults().report(&Fault::Unusable { key, reason });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

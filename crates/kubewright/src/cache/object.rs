@@ -176,11 +176,23 @@ impl<K> Lazy<K> {
     /// Whether the two are the same version of the same object.
     pub fn same_version(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entry, &other.entry)
-            || (self.is_version(other.uid(), other.resource_version()) && self.key() == other.key())
+            || (self.is_version(other.uid().as_bytes(), other.resource_version().as_bytes())
+                && self.key() == other.key())
     }
 
-    pub(crate) fn is_version(&self, uid: &str, resource_version: &str) -> bool {
-        !resource_version.is_empty() && self.resource_version() == resource_version && self.uid() == uid
+    /// The text that it is kept as.
+    #[cfg(test)]
+    pub(crate) fn kept_text(&self) -> Option<Vec<u8>> {
+        match &self.entry.body {
+            Body::Packed(packed) => packed.unpack(<[u8]>::to_vec).ok(),
+            Body::Decoded(_) => None,
+        }
+    }
+
+    pub(crate) fn is_version(&self, uid: &[u8], resource_version: &[u8]) -> bool {
+        !resource_version.is_empty()
+            && self.resource_version().as_bytes() == resource_version
+            && self.uid().as_bytes() == uid
     }
 
     /// Bytes that this object holds on the heap while it is at rest: without labels and owners, which it may share with

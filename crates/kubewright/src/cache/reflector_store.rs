@@ -18,6 +18,10 @@ pub trait ReflectorStore<T>: Send + Sync {
     fn replacing(&self) -> Box<dyn Replacement<T>>;
     /// What is held under a key, so that an unchanged object need not be stored twice during a list.
     fn known(&self, key: &ObjectKey) -> Option<T>;
+    /// Whether there is anything to ask [`known`](Self::known) for: the first list of all then asks for nothing.
+    fn knows_any(&self) -> bool {
+        true
+    }
     /// The time for a periodic look at every object has come.
     fn resync(&self) -> Result<(), StoreError>;
     /// The store has now been told of everything up to this version.

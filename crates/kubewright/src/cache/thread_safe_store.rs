@@ -6,7 +6,7 @@
 use std::{fmt, hash::BuildHasher};
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use hashbrown::{HashTable, hash_table::Entry};
 use parking_lot::RwLock;
 
 use super::index::{Index, IndexError, IndexFn, Moved, Postings};
@@ -293,27 +293,35 @@ impl<T> Inner<T> {
 
     /// The slot an object went to and what it replaced there, and the indexes that failed.
     fn put(&mut self, key: ObjectKey, value: T) -> ((u32, Option<T>), Vec<IndexError>) {
-        if let Some(slot) = self.find(&key) {
-            let held = self.slots[slot as usize].as_mut().expect("find names only occupied slots");
-            let replaced = std::mem::replace(&mut held.value, value);
-            let errors = self.reindex(slot, 0);
-            return ((slot, Some(replaced)), errors);
-        }
-        let hashed = hash(&key);
-        let content = Some(Slot { key, value, postings: Postings::new() });
-        let slot = if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = content;
-            slot
-        } else {
-            self.slots.push(content);
-            u32::try_from(self.slots.len() - 1).expect("a cache holds fewer objects than 32 bits count")
-        };
         let slots = &self.slots;
-        self.table.insert_unique(hashed, slot, |slot| {
-            slots[*slot as usize].as_ref().map_or(0, |slot| hash(&slot.key))
-        });
+        let held = |slot: &u32| slots[*slot as usize].as_ref();
+        let entry = self.table.entry(
+            hash(&key),
+            |slot| held(slot).is_some_and(|held| held.key == key),
+            |slot| held(slot).map_or(0, |held| hash(&held.key)),
+        );
+        let (slot, replaced) = match entry {
+            Entry::Occupied(entry) => {
+                let slot = *entry.get();
+                let held = self.slots[slot as usize].as_mut().expect("the table names only occupied slots");
+                (slot, Some(std::mem::replace(&mut held.value, value)))
+            }
+            Entry::Vacant(entry) => {
+                let free = self.free.pop();
+                let slot = free.unwrap_or_else(|| {
+                    u32::try_from(slots.len()).expect("a cache holds fewer objects than 32 bits count")
+                });
+                entry.insert(slot);
+                let content = Some(Slot { key, value, postings: Postings::new() });
+                match free {
+                    Some(slot) => self.slots[slot as usize] = content,
+                    None => self.slots.push(content),
+                }
+                (slot, None)
+            }
+        };
         let errors = self.reindex(slot, 0);
-        ((slot, None), errors)
+        ((slot, replaced), errors)
     }
 
     fn take(&mut self, key: &ObjectKey) -> Option<T> {

@@ -160,6 +160,10 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
         self.inner.known.as_ref()?.get_by_key(key)
     }
 
+    fn knows_any(&self) -> bool {
+        self.inner.known.as_ref().is_some_and(|known| !known.is_empty())
+    }
+
     fn resync(&self) -> Result<(), StoreError> {
         DeltaFifo::resync(self);
         Ok(())

@@ -49,8 +49,10 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         };
         let mut request = ListRequest { resource_version: version.to_owned(), limit, continue_token: None };
         let mut replacement = self.store.replacing();
+        // What the store comes to know from here on is from this very list, which has each object once.
+        let knows_any = self.store.knows_any();
         loop {
-            let token = match self.list_one_page(&request, &mut *replacement).await {
+            let token = match self.list_one_page(&request, &mut *replacement, knows_any).await {
                 Ok(token) => token,
                 // The pages of this list are gone while we were reading them: once more, in one piece.
                 Err(error) if error.is_expired() && request.continue_token.is_some() => {
@@ -79,11 +81,12 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         &self,
         request: &ListRequest,
         replacement: &mut dyn Replacement<Lazy<K>>,
+        knows_any: bool,
     ) -> Result<PageEnd, ListWatchError> {
         let mut page = self.list_watch.list_page(request).await?;
         let store = &self.store;
         let mut turns = Turns::default();
-        while let Some(objects) = page.next(&|key| store.known(key)).await? {
+        while let Some(objects) = page.next(&|key| if knows_any { store.known(key) } else { None }).await? {
             if !objects.is_empty() {
                 self.settle(replacement.page(objects));
             }

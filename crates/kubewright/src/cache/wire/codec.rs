@@ -10,13 +10,16 @@ use std::{
 };
 
 use kube::Resource;
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    alike::Alike,
     common::Common,
     hot::HotSet,
     meta::{Meta, MetaView},
-    pack::Packer,
+    pack::{Packer, SMALL},
+    pattern::{Kept, Pattern, Unread},
     scan::Spans,
 };
 use crate::{
@@ -60,6 +63,7 @@ pub(crate) struct Codec<K> {
     transform: Option<Transform>,
     packer: Packer,
     common: Common,
+    alike: Mutex<Alike>,
     shared: Arc<Shared<K>>,
     entries: AtomicU64,
 }
@@ -112,12 +116,22 @@ impl<K> Codec<K> {
             transform: settings.transform,
             packer: Packer::new(),
             common: Common::new(),
+            alike: Mutex::default(),
             entries: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn faults(&self) -> &Faults {
         &self.shared.faults
+    }
+
+    /// What objects are compared with, for as long as somebody reads some.
+    pub(crate) fn take_alike(&self) -> Alike {
+        std::mem::take(&mut *self.alike.lock())
+    }
+
+    pub(crate) fn give_back(&self, alike: Alike) {
+        *self.alike.lock() = alike;
     }
 }
 
@@ -164,7 +178,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             reason,
         })?;
         if let Some(held) = known(&key)
-            && held.is_version(&view.uid.0, &view.resource_version.0)
+            && held.is_version(view.uid.0.as_bytes(), view.resource_version.0.as_bytes())
         {
             return Ok(held);
         }
@@ -174,6 +188,50 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             reason: error.to_string(),
         })?;
         Ok(self.store(key, meta, scratch))
+    }
+
+    /// Makes a cached object of the beginning of this text if it is like an earlier one, as [`admit`](Self::admit) would. Says
+    /// where it ends.
+    pub(crate) fn admit_alike(
+        &self,
+        text: &[u8],
+        alike: &mut Alike,
+        known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
+    ) -> Result<(usize, Lazy<K>), Unread> {
+        let pattern = alike.pattern.as_ref().ok_or(Unread::Unlike)?;
+        let fitting = pattern.read(text, &mut alike.script)?;
+        let key = ObjectKey::of_parts(fitting.namespace, fitting.name, &mut alike.key);
+        let key = key.ok_or(Unread::Unlike)?;
+        let object = match known(&key) {
+            Some(held) if held.is_version(fitting.uid, fitting.resource_version) => held,
+            _ => {
+                let meta = fitting.meta(|bytes| self.common.block(bytes)).map_err(|_| Unread::Unlike)?;
+                self.entry(key, meta, Body::Packed(fitting.packed(&alike.script)), false)
+            }
+        };
+        let end = fitting.end;
+        drop(fitting);
+        alike.hit();
+        Ok((end, object))
+    }
+
+    /// An object that was admitted and is like none before, its text being in `scratch` as it is kept: those that come may be
+    /// like it.
+    pub(crate) fn learn(&self, text: &[u8], spans: &Spans, scratch: &[u8], alike: &mut Alike) {
+        if self.form == Form::Decoded || self.transform.is_some() || scratch.len() > SMALL || !alike.miss() {
+            return;
+        }
+        let cut = spans.cut().filter(|_| !self.keep_managed_fields);
+        let (Some(metadata), Some(header)) = (
+            spans.metadata.clone(),
+            (scratch.len() + cut.as_ref().map_or(0, Range::len) + 1).checked_sub(text.len()),
+        ) else {
+            return;
+        };
+        let kept = Kept { text: self.packer.model(scratch), size: scratch.len(), header, cut };
+        if let Some(pattern) = Pattern::of(text, metadata, kept, |bytes| self.common.block(bytes)) {
+            alike.adopt(pattern);
+        }
     }
 
     fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<K> {
@@ -194,18 +252,22 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         // What cannot be decoded is kept packed: it is known, it can be deleted, and reading it says what is wrong.
         let body = decoded
             .map_or_else(|| Body::Packed(self.packer.pack(&text)), |object| Body::Decoded(Arc::new(object)));
-        let reported = AtomicBool::new(fault.is_some());
+        let reported = fault.is_some();
         if let Some((path, reason)) = fault {
             let error = DecodeError { kind: self.expected_kind.clone(), key: key.clone(), path, reason };
             self.faults().report(&Fault::Undecodable(error));
         }
+        self.entry(key, meta, body, reported)
+    }
+
+    fn entry(&self, key: ObjectKey, meta: Meta, body: Body<K>, reported: bool) -> Lazy<K> {
         Lazy::from_entry(Entry {
             key,
             meta,
             body,
             number: self.entries.fetch_add(1, Ordering::Relaxed),
             shared: Some(Arc::clone(&self.shared)),
-            reported,
+            reported: AtomicBool::new(reported),
         })
     }
 

@@ -86,11 +86,12 @@ impl Meta {
         let labels = view.labels.as_ref().map_or(&[][..], |pairs| &pairs.0);
         let owners = view.owner_references.as_deref().unwrap_or_default();
         let deleting = view.deletion_timestamp.is_some();
-        let own = Builder::own(&view.uid.0, &view.resource_version.0, view.generation, deleting)?;
+        let (uid, resource_version) = (view.uid.0.as_bytes(), view.resource_version.0.as_bytes());
+        let own = Builder::own(uid, resource_version, view.generation, deleting)?;
         let mut common = Builder::common(labels.len(), owners.len())?;
         for (key, value) in labels {
-            common.text(&key.0)?;
-            common.text(&value.0)?;
+            common.text(key.0.as_bytes())?;
+            common.text(value.0.as_bytes())?;
         }
         for owner in owners {
             common.owner(
@@ -111,19 +112,42 @@ impl Meta {
     ) -> Result<Self, TooLong> {
         let owners = meta.owner_references.as_deref().unwrap_or_default();
         let own = Builder::own(
-            meta.uid.as_deref().unwrap_or_default(),
-            meta.resource_version.as_deref().unwrap_or_default(),
+            meta.uid.as_deref().unwrap_or_default().as_bytes(),
+            meta.resource_version.as_deref().unwrap_or_default().as_bytes(),
             meta.generation,
             meta.deletion_timestamp.is_some(),
         )?;
         let labels = meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len);
         let mut common = Builder::common(labels, owners.len())?;
         for (key, value) in meta.labels.iter().flatten() {
-            common.text(key)?;
-            common.text(value)?;
+            common.text(key.as_bytes())?;
+            common.text(value.as_bytes())?;
         }
         for owner in owners {
             common.owner(&owner.api_version, &owner.kind, &owner.name, &owner.uid, owner.controller)?;
+        }
+        Ok(Self { own, common: block(&common.0) })
+    }
+
+    /// Of an object that has this metadata but for its identity, its version, and those texts of labels and owners that are
+    /// `changed`: which one, counted as they stand in the block, and to what.
+    pub(crate) fn like(
+        &self,
+        uid: &[u8],
+        resource_version: &[u8],
+        changed: &[(usize, &[u8])],
+        block: impl FnOnce(&[u8]) -> Block,
+    ) -> Result<Self, TooLong> {
+        let (deleting, generation, _) = self.own();
+        let own = Builder::own(uid, resource_version, generation, deleting)?;
+        if changed.is_empty() {
+            return Ok(Self { own, common: Block::clone(&self.common) });
+        }
+        let (labels, owners, texts) = self.common();
+        let mut common = Builder::common(labels.into(), owners.into())?;
+        for (number, text) in texts.bytes().enumerate() {
+            let to = changed.iter().find(|(changed, _)| *changed == number);
+            common.text(to.map_or(text, |(_, to)| to))?;
         }
         Ok(Self { own, common: block(&common.0) })
     }
@@ -192,6 +216,11 @@ impl Meta {
     }
 }
 
+/// How many texts a label takes in the block, the second being its value.
+pub(super) const LABEL_TEXTS: usize = 2;
+/// The texts that an owner takes in the block, by their names; whether it is the controller comes behind them.
+pub(super) const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
+
 const CONTROLLER: &str = "c";
 
 /// The object is being deleted.
@@ -203,8 +232,8 @@ struct Builder(Vec<u8>);
 
 impl Builder {
     fn own(
-        uid: &str,
-        resource_version: &str,
+        uid: &[u8],
+        resource_version: &[u8],
         generation: Option<i64>,
         deleting: bool,
     ) -> Result<Box<[u8]>, TooLong> {
@@ -230,10 +259,10 @@ impl Builder {
         Ok(common)
     }
 
-    fn text(&mut self, text: &str) -> Result<(), TooLong> {
+    fn text(&mut self, text: &[u8]) -> Result<(), TooLong> {
         let length = u16::try_from(text.len()).map_err(|_| TooLong)?;
         self.0.extend_from_slice(&length.to_le_bytes());
-        self.0.extend_from_slice(text.as_bytes());
+        self.0.extend_from_slice(text);
         Ok(())
     }
 
@@ -246,20 +275,31 @@ impl Builder {
         controller: Option<bool>,
     ) -> Result<(), TooLong> {
         let controller = if controller == Some(true) { CONTROLLER } else { "" };
-        [api_version, kind, name, uid, controller].into_iter().try_for_each(|text| self.text(text))
+        [api_version, kind, name, uid, controller].into_iter().try_for_each(|text| self.text(text.as_bytes()))
     }
 }
 
 struct Texts<'a>(&'a [u8]);
 
+impl<'a> Texts<'a> {
+    fn next_bytes(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = self.0.split_first_chunk::<2>()?;
+        let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        self.0 = rest;
+        Some(text)
+    }
+
+    /// For those who only copy them.
+    fn bytes(mut self) -> impl Iterator<Item = &'a [u8]> {
+        std::iter::from_fn(move || self.next_bytes())
+    }
+}
+
 impl<'a> Iterator for Texts<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        let (length, rest) = self.0.split_first_chunk::<2>()?;
-        let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-        self.0 = rest;
-        std::str::from_utf8(text).ok()
+        std::str::from_utf8(self.next_bytes()?).ok()
     }
 }
 

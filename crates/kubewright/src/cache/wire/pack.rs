@@ -26,7 +26,7 @@ const TRAINING_SAMPLES: usize = 128;
 /// …of this size in bytes. Larger ones gained nothing on Pods.
 const TRAINED_SIZE: usize = 16 * 1024;
 /// What is small.
-const SMALL: usize = 1024;
+pub(super) const SMALL: usize = 1024;
 /// How many small objects in a row may have little in common with the one that they are compared with before another takes its
 /// place. Each time that did not help either, it takes twice as many.
 const STRANGERS: u32 = 8;
@@ -51,7 +51,7 @@ struct State {
 }
 
 /// The text that objects are packed against; empty for the very first objects of a cache.
-struct Dictionary {
+pub(crate) struct Dictionary {
     content: Vec<u8>,
     how: How,
 }
@@ -70,6 +70,11 @@ struct Model {
     strangers: u32,
     /// How many it takes for another one.
     patience: u32,
+}
+
+/// How long what tells a text of this size may be: what differs in more than a quarter is smaller when it is compressed.
+pub(super) const fn most(size: usize) -> usize {
+    size / 4
 }
 
 /// An object at rest.
@@ -92,6 +97,14 @@ impl Packer {
                 packed: 0,
                 trained: false,
             }),
+        }
+    }
+
+    /// What others may be told by that differ from this text in little.
+    pub(super) fn model(&self, text: &[u8]) -> Arc<Dictionary> {
+        match &self.state.lock().model.dictionary {
+            Some(held) if held.content == text => Arc::clone(held),
+            _ => Dictionary::told(text.to_vec()),
         }
     }
 
@@ -188,11 +201,9 @@ impl Model {
             return None;
         };
         self.scratch.clear();
-        // What differs in more than a quarter is smaller when it is compressed.
-        if script(&dictionary.content, index, text, text.len() / 4, &mut self.scratch) {
+        if script(&dictionary.content, index, text, most(text.len()), &mut self.scratch) {
             (self.strangers, self.patience) = (0, STRANGERS);
-            let dictionary = Some(Arc::clone(dictionary));
-            return Some(Packed { bytes: self.scratch[..].into(), size, dictionary });
+            return Some(Packed::told(&self.scratch, size, dictionary));
         }
         self.strangers += 1;
         if self.strangers >= self.patience {
@@ -248,6 +259,11 @@ impl Dictionary {
 }
 
 impl Packed {
+    /// A text of this size, told by another one.
+    pub(super) fn told(script: &[u8], size: u32, by: &Arc<Dictionary>) -> Self {
+        Self { bytes: script.into(), size, dictionary: Some(Arc::clone(by)) }
+    }
+
     /// Calls `read` with the text of the object.
     pub(crate) fn unpack<R>(&self, read: impl FnOnce(&[u8]) -> R) -> std::io::Result<R> {
         match &self.dictionary {

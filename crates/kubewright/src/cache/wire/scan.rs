@@ -312,7 +312,7 @@ static CLASSES: [Class; 256] = {
 ///
 /// Eight bytes at a time, because most strings in an object are shorter than what a vector instruction pays off for.
 #[inline]
-fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
+pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     loop {
         let rest = &bytes[at..];
         let found = match rest.first_chunk::<8>() {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{
     meta::Text,
+    pattern::Unread,
     scan::{Progress, Scanner, Spans},
 };
 
@@ -30,6 +31,17 @@ pub(crate) struct ListMeta {
     pub(crate) remaining: Option<u64>,
 }
 
+/// Who the objects of a list are for.
+pub(crate) trait Items {
+    /// Takes the object that the text begins with if it is like one before, without looking where it ends. Says where that was.
+    fn like_before(&mut self, _text: &[u8]) -> Result<usize, Unread> {
+        Err(Unread::Unlike)
+    }
+
+    /// The next object.
+    fn item(&mut self, text: &[u8], spans: Spans);
+}
+
 /// Takes a list apart while it arrives.
 pub(crate) struct ListSplitter {
     buffer: Vec<u8>,
@@ -51,12 +63,8 @@ impl ListSplitter {
         Self { buffer: Vec::new(), stage: Stage::Head(Scanner::until_items()), envelope: Vec::new() }
     }
 
-    /// Takes the next frame and calls `item` for every object that is complete now.
-    pub(crate) fn feed(
-        &mut self,
-        frame: &[u8],
-        mut item: impl FnMut(&[u8], Spans),
-    ) -> Result<(), SplitError> {
+    /// Takes the next frame and hands over every object that is complete now.
+    pub(crate) fn feed(&mut self, frame: &[u8], items: &mut impl Items) -> Result<(), SplitError> {
         let mut rest = frame;
         // What an earlier frame began is completed in small pieces: the rest of this one is read where it is.
         while !self.buffer.is_empty() && !rest.is_empty() {
@@ -64,7 +72,7 @@ impl ListSplitter {
             let mut held = std::mem::take(&mut self.buffer);
             let before = held.len();
             held.extend_from_slice(piece);
-            let used = self.take_apart(&held, &mut item)?;
+            let used = self.take_apart(&held, items)?;
             if let Some(ours) = used.checked_sub(before) {
                 rest = &rest[ours..];
                 held.clear();
@@ -74,12 +82,12 @@ impl ListSplitter {
             }
             self.buffer = held;
         }
-        let used = self.take_apart(rest, &mut item)?;
+        let used = self.take_apart(rest, items)?;
         self.buffer.extend_from_slice(&rest[used..]);
         Ok(())
     }
 
-    fn take_apart(&mut self, bytes: &[u8], item: &mut impl FnMut(&[u8], Spans)) -> Result<usize, SplitError> {
+    fn take_apart(&mut self, bytes: &[u8], items: &mut impl Items) -> Result<usize, SplitError> {
         let mut at = 0;
         loop {
             match &mut self.stage {
@@ -101,7 +109,12 @@ impl ListSplitter {
                 Stage::Between => match bytes.get(at) {
                     None => return Ok(at),
                     Some(b' ' | b'\t' | b'\r' | b'\n' | b',') => at += 1,
-                    Some(b'{') => self.stage = Stage::Item(Scanner::new()),
+                    Some(b'{') => match items.like_before(&bytes[at..]) {
+                        Ok(end) => at += end,
+                        // To be compared once more is less than to be scanned.
+                        Err(Unread::Incomplete) => return Ok(at),
+                        Err(Unread::Unlike) => self.stage = Stage::Item(Scanner::new()),
+                    },
                     Some(b']') => self.stage = Stage::Tail,
                     Some(_) => return Err(SplitError::NotAList),
                 },
@@ -111,7 +124,7 @@ impl ListSplitter {
                         let Stage::Item(scanner) = std::mem::replace(&mut self.stage, Stage::Between) else {
                             return Err(SplitError::NotAList);
                         };
-                        item(&bytes[at..at + end], scanner.into_spans());
+                        items.item(&bytes[at..at + end], scanner.into_spans());
                         at += end;
                     }
                     Progress::Items(_) | Progress::Enough | Progress::Unbalanced => {
@@ -202,16 +215,25 @@ mod tests {
 
     use super::*;
 
+    /// Takes everything as it comes.
+    #[derive(Default)]
+    struct Texts(Vec<String>);
+
+    impl Items for Texts {
+        fn item(&mut self, text: &[u8], _: Spans) {
+            self.0.push(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+
     fn split(text: &str, step: usize) -> (Vec<String>, Result<ListMeta, SplitError>) {
         let mut splitter = ListSplitter::new();
-        let mut items = Vec::new();
+        let mut items = Texts::default();
         for frame in text.as_bytes().chunks(step) {
-            let fed = splitter.feed(frame, |item, _| items.push(String::from_utf8(item.to_vec()).unwrap()));
-            if let Err(error) = fed {
-                return (items, Err(error));
+            if let Err(error) = splitter.feed(frame, &mut items) {
+                return (items.0, Err(error));
             }
         }
-        (items, splitter.finish())
+        (items.0, splitter.finish())
     }
 
     const LIST: &str = r#" {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12","continue":"abc","remainingItemCount":3},
@@ -282,7 +304,7 @@ mod tests {
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>, step in 1usize..9) {
             let mut splitter = ListSplitter::new();
             for frame in bytes.chunks(step) {
-                if splitter.feed(frame, |_, _| ()).is_err() { return Ok(()); }
+                if splitter.feed(frame, &mut Texts::default()).is_err() { return Ok(()); }
             }
             let _ = splitter.finish();
         }
