@@ -39,8 +39,8 @@ async fn main() -> Result<()> {
     let requests = Requests::default();
     let kubeconfig = Kubeconfig::read_from(arguments.text("kubeconfig", ""))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Transport::builder(config).layer(requests.layer()).build()?.client();
-    let manager = operator(arguments.get("workers", 8)).client(client).signals(false).build().await?;
+    let transport = Transport::builder(config).layer(requests.layer()).build()?;
+    let manager = operator(arguments.get("workers", 8)).client(transport).signals(false).build().await?;
     let handle = manager.handle();
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

@@ -22,7 +22,7 @@ use super::{
     Fault, Form, InformerFactory, ListWatch,
     kind_cache::{Gone, KindCache, Part},
 };
-use crate::{Object, ObjectKey, object::is_cluster_scoped};
+use crate::{Object, ObjectKey, client::Transport, object::is_cluster_scoped};
 
 /// What is cached of one kind, and how.
 ///
@@ -143,7 +143,7 @@ pub struct Caches {
 }
 
 struct Inner {
-    client: Client,
+    transport: Transport,
     factory: InformerFactory,
     state: Mutex<State>,
 }
@@ -182,9 +182,12 @@ pub struct TooLate(pub String);
 
 impl Caches {
     /// Caches of a cluster: everything in all namespaces, unless said otherwise.
-    pub fn new(client: Client) -> Self {
-        let factory = InformerFactory::new(client.clone());
-        Self { inner: Arc::new(Inner { client, factory, state: Mutex::default() }) }
+    ///
+    /// Over a [`Transport`] of ours, writes take a shorter way than through its [`kube::Client`].
+    pub fn new(transport: impl Into<Transport>) -> Self {
+        let transport = transport.into();
+        let factory = InformerFactory::new(transport.client());
+        Self { inner: Arc::new(Inner { transport, factory, state: Mutex::default() }) }
     }
 
     /// The namespaces to cache, for kinds that have no options of their own. Kinds without namespaces are not affected.
@@ -294,7 +297,12 @@ impl Caches {
 
     /// The client through which they follow the cluster.
     pub fn client(&self) -> &Client {
-        &self.inner.client
+        self.inner.transport.kube()
+    }
+
+    /// …and what it is made of.
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.inner.transport
     }
 
     /// Forgets about a kind, stops following it and frees its memory once nobody holds its handles.

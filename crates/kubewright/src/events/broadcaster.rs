@@ -3,7 +3,6 @@
 use std::{fmt, time::Duration};
 
 use k8s_openapi::api::core::v1::Event;
-use kube::Client;
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +12,7 @@ use super::{
     recorder::{Outlet, Recorder},
     writer::Writer,
 };
-use crate::{Clock, Random};
+use crate::{Clock, Random, client::Transport};
 
 /// Writes the events of all its recorders, in a task of its own.
 ///
@@ -39,9 +38,9 @@ pub struct EventBroadcaster {
 
 impl EventBroadcaster {
     /// Begins a broadcaster with client-go's defaults.
-    pub fn builder(client: Client) -> Builder {
+    pub fn builder(client: impl Into<Transport>) -> Builder {
         Builder {
-            client,
+            transport: client.into(),
             buffer: 1000,
             correlation: Correlation::default(),
             clock: Clock::system(),
@@ -84,7 +83,7 @@ impl fmt::Debug for EventBroadcaster {
 /// Sets up an [`EventBroadcaster`].
 #[must_use = "call start() to begin"]
 pub struct Builder {
-    client: Client,
+    transport: Transport,
     buffer: usize,
     correlation: Correlation,
     clock: Clock,
@@ -129,7 +128,7 @@ impl Builder {
         let stop = CancellationToken::new();
         let correlator = Correlator::new(self.correlation, self.random.clone());
         let writer = Writer {
-            client: self.client,
+            transport: self.transport,
             correlator,
             random: self.random,
             metrics: self.metrics.clone(),

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use http::Method;
 use k8s_openapi::api::core::v1::Event;
 use kube::{
-    Client, Resource as _,
+    Resource as _,
     api::{Patch, PatchParams, PostParams, Request},
+    client::Body,
     core::request,
 };
 use serde::de::IgnoredAny;
@@ -20,7 +22,10 @@ use super::{
 };
 use crate::{
     Random,
-    client::{Refusal as _, error::plain_text},
+    client::{
+        ApiError, Refusal as _, Transport,
+        rest::{check, decode, read_all},
+    },
 };
 
 const TRIES: u32 = 12;
@@ -29,7 +34,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(30);
 
 pub(super) struct Writer {
-    pub(super) client: Client,
+    pub(super) transport: Transport,
     pub(super) correlator: Correlator,
     pub(super) random: Random,
     pub(super) metrics: EventMetrics,
@@ -40,7 +45,7 @@ pub(super) struct Writer {
 /// How one try ended.
 enum Try {
     Written,
-    Refused(kube::Error),
+    Refused(ApiError),
     Trouble { what: String, wait: Option<Duration> },
 }
 
@@ -69,7 +74,7 @@ impl Writer {
             let (what, wait) = match self.attempt(&mut correlated).await {
                 Try::Written => return Fate::Written,
                 Try::Refused(error) => {
-                    let what = plain_text(&error);
+                    let what = error.to_string();
                     if is_terminating(&error) {
                         tracing::debug!(%object, what, "no events in a namespace that is being deleted");
                     } else {
@@ -127,16 +132,26 @@ impl Writer {
     async fn send(
         &self,
         request: Result<http::Request<Vec<u8>>, request::Error>,
-    ) -> Result<(), Option<kube::Error>> {
-        let request = request.map_err(|error| Some(kube::Error::BuildRequest(error)))?;
-        match tokio::time::timeout(REQUEST, self.client.request::<IgnoredAny>(request)).await {
+    ) -> Result<(), Option<ApiError>> {
+        let request = request.map_err(|error| {
+            Some(ApiError::Request { operation: "write an event".to_owned(), reason: error.to_string() })
+        })?;
+        let operation = format!("{} {}", request.method(), request.uri().path());
+        let creating = request.method() == Method::POST;
+        let outcome = async {
+            let answer = self.transport.send(request.map(Body::from)).await;
+            let answer = answer.map_err(|error| ApiError::transport(&operation, error))?;
+            let answer = check(&operation, creating, answer).await?;
+            decode::<IgnoredAny>(&operation, &read_all(&operation, answer.into_body()).await?)
+        };
+        match tokio::time::timeout(REQUEST, outcome).await {
             Ok(outcome) => outcome.map(drop).map_err(Some),
             Err(_) => Err(None),
         }
     }
 }
 
-fn judge(outcome: Result<(), Option<kube::Error>>) -> Try {
+fn judge(outcome: Result<(), Option<ApiError>>) -> Try {
     let error = match outcome {
         Ok(()) => return Try::Written,
         Err(None) => return Try::Trouble { what: format!("no answer within {REQUEST:?}"), wait: None },
@@ -145,17 +160,17 @@ fn judge(outcome: Result<(), Option<kube::Error>>) -> Try {
     let trouble = match error.status() {
         Some(status) => matches!(status.code, 408 | 429 | 500..),
         // What could not be built or read will be no better next time.
-        None => !matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_)),
+        None => !matches!(error, ApiError::Decode { .. } | ApiError::Request { .. }),
     };
     if trouble {
-        Try::Trouble { what: plain_text(&error), wait: error.retry_after() }
+        Try::Trouble { what: error.to_string(), wait: error.retry_after() }
     } else {
         Try::Refused(error)
     }
 }
 
 /// The namespace is on its way out and takes nothing new.
-fn is_terminating(error: &kube::Error) -> bool {
+fn is_terminating(error: &ApiError) -> bool {
     let causes = error.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
     causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
 }

@@ -1,11 +1,11 @@
 //! One cluster: its caches and a client over them.
 
-use kube::{Client, Resource};
+use kube::Resource;
 
 use crate::{
     Object,
     cache::{CacheOptions, Caches, TooLate},
-    client::CachedClient,
+    client::{CachedClient, Transport},
     manager::{Prepare, RunContext, Runnable, Stage},
 };
 
@@ -45,7 +45,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// The cluster that this client talks to, everything cached on demand.
-    pub fn new(name: &str, client: Client) -> Self {
+    pub fn new(name: &str, client: impl Into<Transport>) -> Self {
         Self::over(name, &Caches::new(client))
     }
 

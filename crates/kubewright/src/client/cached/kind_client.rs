@@ -17,7 +17,7 @@ use crate::{
     cache::{Caches, Gone, KindCache, Lazy, without_managed_fields},
     client::{
         ApiError, Refusal,
-        rest::{check, check_segment, decode, encode_segment, read_all, send},
+        rest::{check, check_segment, decode, encode_segment, read_all},
     },
     object::describe,
 };
@@ -325,7 +325,8 @@ impl<K: Object> KindClient<K> {
             BuildError::SerializeBody(_) => unwritable(operation),
             error => refuse(error.to_string()),
         })?;
-        let response = send(self.client.client(), operation, request.map(Body::from)).await?;
+        let sent = self.client.caches.transport().send(request.map(Body::from));
+        let response = sent.await.map_err(|error| ApiError::transport(operation, error))?;
         let response = check(operation, method == Method::POST, response).await?;
         read_all(operation, response.into_body()).await
     }

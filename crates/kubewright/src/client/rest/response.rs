@@ -31,11 +31,14 @@ pub(crate) async fn send(
 }
 
 /// Passes on a success and makes an error of everything else.
-pub(crate) async fn check(
+pub(crate) async fn check<B>(
     operation: &str,
     creating: bool,
-    response: Response<Body>,
-) -> Result<Response<Body>, ApiError> {
+    response: Response<B>,
+) -> Result<Response<B>, ApiError>
+where
+    B: http_body::Body<Data = Bytes, Error = kube::Error>,
+{
     if response.status().is_success() {
         return Ok(response);
     }
@@ -80,7 +83,10 @@ fn parse_status(bytes: &[u8]) -> Option<Status> {
 }
 
 /// The whole body.
-pub(crate) async fn read_all(operation: &str, mut body: Body) -> Result<Bytes, ApiError> {
+pub(crate) async fn read_all(
+    operation: &str,
+    mut body: impl http_body::Body<Data = Bytes, Error = kube::Error> + Unpin,
+) -> Result<Bytes, ApiError> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {

@@ -40,6 +40,7 @@ mod debug;
 mod impersonate;
 mod metrics;
 mod redact;
+mod shared;
 mod socket;
 mod tap;
 #[cfg(test)]
@@ -51,6 +52,7 @@ mod watches;
 use std::fmt;
 
 use bytes::Bytes;
+use futures::future::Either;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use kube::{
@@ -63,7 +65,7 @@ use tower::{
     util::{BoxService, option_layer},
 };
 
-pub(crate) use self::watches::ReadToItsEnd;
+use self::shared::{Shared, SharedLayer};
 pub use self::{
     basic::{BasicAuth, BasicAuthLayer},
     bearer::{BearerLayer, BearerToken, TokenError},
@@ -74,6 +76,7 @@ pub use self::{
     user_agent::{UserAgent, UserAgentLayer},
     warnings::{Warning, Warnings, WarningsLayer},
 };
+pub(crate) use self::{shared::AnswerBody, watches::ReadToItsEnd};
 use crate::client::error;
 
 /// The service at the bottom of a [`Transport`], its type erased.
@@ -137,6 +140,8 @@ impl From<kube::Error> for TransportError {
 #[derive(Clone)]
 pub struct Transport {
     client: Client,
+    /// The layers of the client, if they are ours.
+    layers: Option<Shared>,
     server: Option<Uri>,
 }
 
@@ -163,6 +168,23 @@ impl Transport {
         self.client.clone()
     }
 
+    /// The same client, lent.
+    pub(crate) fn kube(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends a request as the client would, and without its queue where that is possible.
+    pub(crate) async fn send(&self, request: Request<Body>) -> kube::Result<Response<AnswerBody>> {
+        let for_queue = match &self.layers {
+            Some(layers) => match layers.call_now(request) {
+                Either::Left(answer) => return shared::as_kubes(answer).await,
+                Either::Right(request) => request,
+            },
+            None => request,
+        };
+        Ok(self.client.send(for_queue).await?.map(http_body_util::BodyExt::boxed_unsync))
+    }
+
     /// The address of the API server; absent over a service and for a ready-made [`kube::Client`].
     pub fn server(&self) -> Option<&Uri> {
         self.server.as_ref()
@@ -171,14 +193,14 @@ impl Transport {
     /// The same connection under another client, as
     /// [`Clients::impersonate`](crate::client::Clients::impersonate) needs it.
     pub(crate) fn replace_client(&self, client: Client) -> Self {
-        Self { client, server: self.server.clone() }
+        Self { client, layers: None, server: self.server.clone() }
     }
 }
 
 impl From<Client> for Transport {
     /// A client that somebody else built. Its retry policy and its layers stay what they are.
     fn from(client: Client) -> Self {
-        Self { client, server: None }
+        Self { client, layers: None, server: None }
     }
 }
 
@@ -317,6 +339,7 @@ impl TransportBuilder {
         if self.bearer.is_some() && self.basic.is_some() {
             return Err(TransportError::TwoCredentials);
         }
+        let shared = SharedLayer::default();
         let client = stack
             .with_layer(&Wraps(self.wraps))
             .with_layer(&MetricsLayer::new(self.metrics.of(server.as_ref())))
@@ -326,8 +349,9 @@ impl TransportBuilder {
             .with_layer(&option_layer(self.basic.map(BasicAuthLayer::new)))
             .with_layer(&UserAgentLayer::new(self.user_agent))
             .with_layer(&ImpersonationLayer::new(self.impersonation.as_ref())?)
+            .with_layer(&shared)
             .build();
-        Ok(Transport { client, server })
+        Ok(Transport { client, layers: shared.into_shared(), server })
     }
 }
 
