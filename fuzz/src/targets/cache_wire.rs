@@ -1,4 +1,5 @@
-//! Any bytes at all as the answer to a list and as a stream of events, in pieces of any size.
+//! Any bytes at all as the answer to a list and as a stream of events, in pieces of any size. Whatever a cache makes of them, an
+//! object that can be decoded is called what it calls itself.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -37,5 +38,12 @@ pub fn run(input: &[u8]) {
 }
 
 fn read(pod: &Lazy<Pod>) {
-    let _ = pod.load();
+    let Ok(decoded) = pod.load() else { return };
+    let meta = &decoded.metadata;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    assert_eq!(
+        (pod.name(), pod.namespace().unwrap_or_default(), pod.uid(), pod.resource_version()),
+        (&*text(&meta.name), &*text(&meta.namespace), &*text(&meta.uid), &*text(&meta.resource_version)),
+    );
+    assert_eq!((pod.generation(), pod.is_deleting()), (meta.generation, meta.deletion_timestamp.is_some()));
 }

@@ -4,7 +4,7 @@
 //! one has just written. Threads that meet at it are therefore fastest if they take long turns: one goes on with all lines
 //! where they are, while the other neither asks for the lock (asking alone takes its line away from the one that holds it)
 //! nor sleeps (waking a thread costs as much as a hundred keys). So a thread that does not get the lock at once waits
-//! without looking, 2 µs at first and twice as long each time, and only then sleeps as `parking_lot` has it, which is fair
+//! without looking, some 2 µs at first and twice as long each time, and only then sleeps as `parking_lot` has it, which is fair
 //! to whoever waited longest. docs/performance.md has what this gives.
 //!
 //! Nothing of it depends on a clock, and with one thread there is never anything to wait for.
@@ -13,7 +13,7 @@ use std::hint::spin_loop;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// How often a thread pauses before it looks for the first time. A pause is 10 to 40 ns on today's processors.
+/// How often a thread pauses before it looks for the first time. A pause is 10 to 50 ns on today's processors.
 const FIRST: u32 = 128;
 
 /// After the wait of this many pauses, some 60 µs after the first look, it sleeps.
