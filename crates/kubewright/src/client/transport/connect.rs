@@ -1,7 +1,7 @@
 //! Connections to the API server.
 //!
 //! They are as kube sets them up, but for what is right above the socket, see [`Buffered`], and for those of
-//! [`Watches`]. Connections through a proxy, and
+//! [`OwnConnections`]. Connections through a proxy, and
 //! those whose certificate comes from a credential plugin, are kube's own.
 
 use std::task::{Context, Poll};
@@ -20,7 +20,7 @@ use kube::{
 use tokio::net::TcpStream;
 use tower::{BoxError, Layer as _, Service, ServiceExt, util::option_layer};
 
-use super::{TransportService, buffered::Buffered, erase, socket::Tcp, watches::Watches};
+use super::{TransportService, buffered::Buffered, driven::OwnConnections, erase, socket::Tcp};
 
 /// The bottom of a transport: connections and whatever kube puts right above them.
 pub(super) fn stack(config: Config) -> Result<ClientBuilder<TransportService>, kube::Error> {
@@ -36,7 +36,7 @@ pub(super) fn stack(config: Config) -> Result<ClientBuilder<TransportService>, k
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let client = Builder::new(TokioExecutor::new()).build::<_, Body>(connector.clone());
     let client = ServiceExt::<Request<Body>>::map_err(client, BoxError::from);
-    let service = config.extra_headers_layer()?.layer(Watches::new(connector, client));
+    let service = config.extra_headers_layer()?.layer(OwnConnections::new(connector, client));
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
     Ok(ClientBuilder::new(erase(service), config.default_namespace))

@@ -10,6 +10,10 @@
 //!          ─▶ kube: exec plugin ─▶ extra headers ─▶ base URL ─▶ TLS and connections
 //! ```
 //!
+//! What goes through the [`kube::Client`] waits in its queue for a task that calls the layers. Writes of a
+//! [`CachedClient`](crate::client::CachedClient) and events call the same layers themselves where they were given the
+//! transport and not its client: a manager should be, see [`ManagerBuilder::client`](crate::manager::ManagerBuilder::client).
+//!
 //! # Which layer wins
 //! - **Credentials.** What [`TransportBuilder::bearer_token`] or [`TransportBuilder::basic_auth`] says, else
 //!   what the configuration says. Tokens, token files and passwords of a configuration are taken out of it
@@ -37,6 +41,7 @@ mod bearer;
 mod buffered;
 mod connect;
 mod debug;
+mod driven;
 mod impersonate;
 mod metrics;
 mod redact;
@@ -47,7 +52,6 @@ mod tap;
 mod tests;
 mod user_agent;
 mod warnings;
-mod watches;
 
 use std::fmt;
 
@@ -76,7 +80,7 @@ pub use self::{
     user_agent::{UserAgent, UserAgentLayer},
     warnings::{Warning, Warnings, WarningsLayer},
 };
-pub(crate) use self::{shared::AnswerBody, watches::ReadToItsEnd};
+pub(crate) use self::{driven::ReadToItsEnd, shared::AnswerBody};
 use crate::client::error;
 
 /// The service at the bottom of a [`Transport`], its type erased.

@@ -1,4 +1,4 @@
-//! Watches on connections of their own, driven by whoever reads them.
+//! Watches and lists on connections of their own, driven by whoever reads them.
 //!
 //! hyper's client gives every connection a task, and an answer goes from there to its reader frame by frame. For answers that
 //! is right. The events of a watch are frames of their own, and a reader never sees more than one of the fifty that a single
@@ -34,18 +34,18 @@ use tower::{BoxError, Service, ServiceExt as _};
 
 /// Opens a connection for every watch and every [list](ReadToItsEnd) of a reflector, and leaves other requests to those who have some.
 #[derive(Clone)]
-pub(super) struct Watches<C, S> {
+pub(super) struct OwnConnections<C, S> {
     connector: C,
     others: S,
 }
 
-impl<C, S> Watches<C, S> {
+impl<C, S> OwnConnections<C, S> {
     pub(super) fn new(connector: C, others: S) -> Self {
         Self { connector, others }
     }
 }
 
-impl<C, S> Service<Request<Body>> for Watches<C, S>
+impl<C, S> Service<Request<Body>> for OwnConnections<C, S>
 where
     C: Service<Uri, Response: Read + Write + Unpin + Send, Error: Into<BoxError>, Future: Send>
         + Clone
