@@ -1,4 +1,4 @@
-//! kubewright: write, test and run Kubernetes operators.
+//! Framework to write, test and run Kubernetes operators.
 //!
 //! Read the modules in the order in which data flows:
 //!
@@ -9,7 +9,7 @@
 //!   Reconciler ◀──key── Worker ◀── WorkQueue ◀──key── EventHandler ◀─ Predicate ◀─ SharedInformer
 //! ```
 //!
-//! One direction, no way back but through the API server.
+//! Data flows in one direction; only writes to the API server lead back.
 
 mod backoff;
 pub mod cache;
