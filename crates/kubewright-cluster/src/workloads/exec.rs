@@ -59,7 +59,7 @@ impl<'a> Exec<'a> {
 
     /// Says something about the object.
     pub(crate) fn say(&self, note: &Note) {
-        self.events.record(&self.about, note.warning, &note.reason, &note.message);
+        self.events.record(&self.about, note.event_type, &note.reason, &note.message);
     }
 
     /// Carries out steps until one fails: that one's place is told with the error.

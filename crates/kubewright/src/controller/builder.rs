@@ -10,7 +10,7 @@ use kube::{
 use super::{ControllerMetrics, Predicate, Reconciler, Request, Source, Watch, run::Parts, run::Prepared};
 use crate::{
     Object,
-    manager::{Prepare, RunContext, Runnable, Stage},
+    manager::{RunContext, Runnable, RunnableFuture, Stage},
     queue::{PriorityQueue, QueueMetrics, limiter::RateLimiter},
 };
 
@@ -45,11 +45,11 @@ impl Runnable for Controller {
         self.inner.stage()
     }
 
-    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         self.inner.prepare(cx)
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         self.inner.run(cx)
     }
 }

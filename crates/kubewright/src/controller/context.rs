@@ -15,6 +15,7 @@ use crate::{
         cached::{Apply, CreateOrUpdate, Delete, Finalizer, List, MutationOutcome, StatusUpdate},
     },
     controller::{EventSink, Request},
+    events::EventType,
 };
 
 /// One reconcile: the key, the object, and everything to act with. A clone is the same.
@@ -156,12 +157,12 @@ impl<K: Object> Context<K> {
 
     /// Records a normal event about the object.
     pub fn event(&self, reason: &str, message: impl AsRef<str>) {
-        self.shared.recorder.record(&self.reference(), false, reason, message.as_ref());
+        self.shared.recorder.record(&self.reference(), EventType::Normal, reason, message.as_ref());
     }
 
     /// Records a warning about the object.
     pub fn warning(&self, reason: &str, message: impl AsRef<str>) {
-        self.shared.recorder.record(&self.reference(), true, reason, message.as_ref());
+        self.shared.recorder.record(&self.reference(), EventType::Warning, reason, message.as_ref());
     }
 
     fn reference(&self) -> ObjectReference {

@@ -18,7 +18,7 @@ use crate::{
     Error, Object, ObjectKey,
     cache::{Caches, Event, KindCache, Lazy, Registration},
     client::{CachedClient, KindClient, Refusal},
-    manager::Cluster,
+    manager::ClusterHandle,
 };
 
 /// A kind to watch, for the controller of an `Owner`: which events pass, and whose keys they lead to.
@@ -120,7 +120,7 @@ impl<K: Object> Watch<K> {
 
     /// Watches another cluster than the manager's own.
     #[must_use]
-    pub fn in_cluster(mut self, cluster: &Cluster) -> Self {
+    pub fn in_cluster(mut self, cluster: &ClusterHandle) -> Self {
         self.from = From::Caches(cluster.caches().clone());
         self
     }

@@ -1,13 +1,13 @@
-//! What an event can be about.
+//! References to the objects of events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, core::DynamicObject};
 
 use crate::{ObjectKey, cache::Lazy};
 
-/// Which object an event is about.
+/// Reference to the object of an event.
 ///
-/// Needed for objects whose kind is not in their type; everything else is [`Regarding`] by itself.
+/// Needed for objects whose kind is not part of their type; others implement [`Regarding`] themselves.
 ///
 /// ```
 /// use kubewright::{ObjectKey, events::Reference};
@@ -19,7 +19,7 @@ use crate::{ObjectKey, cache::Lazy};
 pub struct Reference(pub(super) ObjectReference);
 
 impl Reference {
-    /// An object by kind and name. Where the identity (uid) matters, see `From<ObjectReference>`.
+    /// Creates a reference by kind and key. Use `From<ObjectReference>` for one with a uid.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, key: &ObjectKey) -> Self {
         Self(ObjectReference {
             api_version: Some(api_version.into()),
@@ -38,7 +38,7 @@ impl From<ObjectReference> for Reference {
 }
 
 impl From<&DynamicObject> for Reference {
-    /// An object that says itself what it is. Without `apiVersion` and `kind` it says nothing.
+    /// Takes kind and API version from the object, if it has them.
     fn from(object: &DynamicObject) -> Self {
         let (api_version, kind) = match &object.types {
             Some(types) => (Some(types.api_version.clone()), Some(types.kind.clone())),
@@ -64,10 +64,10 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// What events can be about. Implemented for every [`kube::Resource`] whose kind is known from its type, for the handles
-/// of caches, and for [`Reference`].
+/// Object that an event can be about. Implemented for every [`kube::Resource`] whose kind is part of its
+/// type, for the handles of caches, and for [`Reference`].
 pub trait Regarding {
-    /// The reference to put into the event.
+    /// The reference for the event.
     fn reference(&self) -> Reference;
 }
 
@@ -89,7 +89,7 @@ where
     K: Resource,
     K::DynamicType: Default,
 {
-    /// Without decoding the object.
+    /// Does not decode the object.
     fn reference(&self) -> Reference {
         let dyntype = K::DynamicType::default();
         let present = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_its_handle_and_its_dynamic_form_are_the_same_object() {
+    fn typed_lazy_and_dynamic_objects_have_the_same_reference() {
         let value = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"namespace": "shop", "name": "cart", "uid": "u-1", "resourceVersion": "7"},
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_a_name_can_still_be_shown() {
+    fn an_object_without_a_name_can_be_displayed() {
         assert_eq!(Pod::default().reference().to_string(), "Pod ?");
     }
 }
