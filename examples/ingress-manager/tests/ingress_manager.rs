@@ -1,4 +1,4 @@
-//! Both ingress managers, held to the same promises.
+//! Tests that both ingress managers must pass.
 
 mod support;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use support::*;
 
 #[kubewright_cluster::test(real)]
-async fn a_service_that_asks_has_an_ingress_that_it_controls_and_others_have_none(
+async fn an_annotated_service_has_an_ingress_that_it_controls_and_others_have_none(
     cluster: Cluster,
 ) -> Result<()> {
     each(&cluster, async |rig| {
@@ -47,7 +47,7 @@ async fn the_ingress_follows_the_host_and_the_port_of_its_service(cluster: Clust
 }
 
 #[kubewright_cluster::test(real)]
-async fn the_ingress_goes_with_the_annotation_and_with_the_service(cluster: Cluster) -> Result<()> {
+async fn the_ingress_is_deleted_with_the_annotation_and_with_the_service(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.serve("web", Some("a")).await?;
@@ -63,7 +63,7 @@ async fn the_ingress_goes_with_the_annotation_and_with_the_service(cluster: Clus
 }
 
 #[kubewright_cluster::test(real)]
-async fn under_another_name_a_service_has_another_ingress_and_the_former_goes(
+async fn a_recreated_service_of_another_name_has_another_ingress_and_the_old_one_is_deleted(
     cluster: Cluster,
 ) -> Result<()> {
     each(&cluster, async |rig| {
@@ -82,7 +82,7 @@ async fn under_another_name_a_service_has_another_ingress_and_the_former_goes(
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Result<()> {
+async fn a_deleted_or_changed_ingress_is_restored(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.serve("web", Some("a")).await?;
@@ -104,9 +104,7 @@ async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Resu
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_ingress_that_somebody_else_controls_is_left_alone_until_it_is_out_of_the_way(
-    cluster: Cluster,
-) -> Result<()> {
+async fn an_ingress_of_another_controller_is_left_alone_until_it_is_deleted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.foreign("web", json!([rig.stranger().await?])).await?;
@@ -126,7 +124,7 @@ async fn an_ingress_that_somebody_else_controls_is_left_alone_until_it_is_out_of
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_ingress_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
+async fn an_ingress_without_a_controller_is_adopted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.foreign("web", json!([])).await?;
@@ -135,14 +133,14 @@ async fn an_ingress_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<
         rig.until("our host", "web", |ingress| host(ingress) == Some("ours")).await?;
         let adopted = rig.ingress("web").await?;
         assert_eq!(rig.controller(adopted.as_ref()), Some(("Service", "web")));
-        assert_eq!(adopted.and_then(|ingress| ingress.metadata.uid), theirs, "it is the same one");
+        assert_eq!(adopted.and_then(|ingress| ingress.metadata.uid), theirs, "it is the same object");
         Ok(())
     })
     .await
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+async fn the_work_of_a_crashed_operator_is_completed_by_the_next(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let operator = rig.started_for(1).await?;
         for name in ["one", "two"] {
@@ -173,7 +171,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let operator = rig.started().await?;
         for name in ["quiet", "meddled", "damaged"] {

@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Lists once and ends.
+/// Lists once.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let deployments = GroupVersionResource::gvr("apps", "v1", "deployments");
     let list = clients.dynamic().resource(&deployments).list(&ListParams::default()).await?;

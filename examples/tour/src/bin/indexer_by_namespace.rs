@@ -16,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Waits for the cache, reads from it and ends.
+/// Waits for the cache, reads from it and returns.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));
