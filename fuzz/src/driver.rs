@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kubewright::Random;
+
 use crate::targets::Target;
 
 /// Maximum length of a mutated input.
@@ -111,22 +113,9 @@ pub struct Failure {
     pub input: Vec<u8>,
 }
 
-/// `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`; 0 if the limit is 0.
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit.max(1) as u64).unwrap_or_default()
-    }
+/// A number below `limit`; 0 if the limit is 0.
+fn below(random: &Random, limit: usize) -> usize {
+    usize::try_from(random.next() % limit.max(1) as u64).unwrap_or_default()
 }
 
 /// The corpus of a target, in the order of file names; at least one empty input.
@@ -172,7 +161,7 @@ fn attempt((_, run): Target, input: &[u8]) -> Result<(Duration, u64), Failure> {
 /// Runs the corpus, then mutated inputs until the time is up or `most` inputs were tried.
 pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Summary, Failure> {
     let began = Instant::now();
-    let mut random = Random(seed);
+    let random = Random::seeded(seed);
     let mut kept = corpus(target.0);
     let mut known = BTreeSet::new();
     let mut summary = Summary { inputs: 0, kept: 0, slowest: Duration::ZERO };
@@ -184,7 +173,7 @@ pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Sum
         } else if summary.inputs >= most || began.elapsed() >= time {
             break;
         } else {
-            mutate(&mut random, &kept)
+            mutate(&random, &kept)
         };
         watchdog.start_input(&input);
         let (took, said) = attempt(target, &input)?;
@@ -251,43 +240,43 @@ pub fn report(name: &str, failure: &Failure) {
 }
 
 /// Mutates a kept input.
-fn mutate(random: &mut Random, kept: &[Vec<u8>]) -> Vec<u8> {
-    let mut input = kept[random.below(kept.len())].clone();
-    for _ in 0..=random.below(4) {
+fn mutate(random: &Random, kept: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = kept[below(random, kept.len())].clone();
+    for _ in 0..=below(random, 4) {
         change(random, &mut input, kept);
     }
     input.truncate(MAX_INPUT);
     input
 }
 
-fn change(random: &mut Random, input: &mut Vec<u8>, kept: &[Vec<u8>]) {
-    let at = random.below(input.len() + 1);
-    let end = (at + 1 + random.below(16)).min(input.len());
-    match random.below(8) {
+fn change(random: &Random, input: &mut Vec<u8>, kept: &[Vec<u8>]) {
+    let at = below(random, input.len() + 1);
+    let end = (at + 1 + below(random, 16)).min(input.len());
+    match below(random, 8) {
         0 => {
             if let Some(byte) = input.get_mut(at) {
-                *byte ^= 1 << random.below(8);
+                *byte ^= 1 << below(random, 8);
             }
         }
         1 if at < end => drop(input.drain(at..end)),
         2 => {
-            let token = TOKENS[random.below(TOKENS.len())];
+            let token = TOKENS[below(random, TOKENS.len())];
             input.splice(at..at, token.iter().copied());
         }
         3 if at < end => {
-            let token = TOKENS[random.below(TOKENS.len())];
+            let token = TOKENS[below(random, TOKENS.len())];
             input.splice(at..end, token.iter().copied());
         }
         4 => {
             // Inserts a piece of another input.
-            let other = &kept[random.below(kept.len())];
-            let from = random.below(other.len() + 1);
-            let to = (from + random.below(64)).min(other.len());
+            let other = &kept[below(random, kept.len())];
+            let from = below(random, other.len() + 1);
+            let to = (from + below(random, 64)).min(other.len());
             input.splice(at..at, other[from..to].iter().copied());
         }
         5 if at < end => {
             // Repeats a piece, for deep nesting.
-            let times = 1 << random.below(10);
+            let times = 1 << below(random, 10);
             let piece = input[at..end].repeat(times);
             input.splice(at..at, piece.into_iter().take(MAX_INPUT));
         }
@@ -295,7 +284,7 @@ fn change(random: &mut Random, input: &mut Vec<u8>, kept: &[Vec<u8>]) {
             let digits = random.next().to_string();
             input.splice(at..end.max(at), digits.bytes());
         }
-        _ => input.insert(at, u8::try_from(random.below(256)).unwrap_or_default()),
+        _ => input.insert(at, u8::try_from(below(random, 256)).unwrap_or_default()),
     }
     input.truncate(MAX_INPUT);
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kubewright_apiserver::cel::{
+use kubewright_cel::{
     CelError, Decl, Expression, Output,
     rules::{Budget, Rules},
 };

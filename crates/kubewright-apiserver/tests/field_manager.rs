@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use kubewright_apiserver::{
+use kubewright_schema::{
+    Gvk, Schemas, TypeRef,
     apply::{ApplyError, Converter, FieldManager, FieldSet, Managed, keep_times_of_unchanged, scale},
-    schema::{Gvk, Schemas, TypeRef, canonical},
+    canonical,
 };
 use serde_json::{Value, json};
 

@@ -2,18 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use kubewright_apiserver::{
+use kubewright_schema::{
+    Gvk, Schemas, TypeRef,
     apply::{FieldManager, FieldSet, PathElement, Scalar},
-    patch,
-    schema::{
-        Gvk, Schemas, TypeRef,
-        body::{self, Format, Limits},
-        canonical,
-        default::apply_defaults,
-        lists,
-        prune::prune,
-        validate::Validator,
-    },
+    body::{self, Format, Limits},
+    canonical,
+    default::apply_defaults,
+    lists, patch,
+    prune::prune,
+    validate::Validator,
 };
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};

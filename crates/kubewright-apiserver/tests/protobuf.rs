@@ -1,8 +1,7 @@
 //! Protobuf and JSON are two forms of the same objects: for every built-in kind, with arbitrary content.
 
-use kubewright_apiserver::{
-    protobuf,
-    schema::{Field, Gvk, Kind, Node, Presence, Rest, Scalar, Schemas, WireForm, canonical},
+use kubewright_schema::{
+    Field, Gvk, Kind, Node, Presence, Rest, Scalar, Schemas, WireForm, canonical, protobuf,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a Kubernetes API server in this process until told to stop.
+    /// Run a Kubernetes API server in this process until it is stopped.
     Up(up::Args),
 }
 

@@ -170,7 +170,7 @@ impl Server {
         match self {
             Self::InProcess(server) => Changes::stored(server),
             Self::Listening(server) => Changes::stored(server.server()),
-            Self::Attached(watcher) => Changes::ChangeWatcher(watcher.clone()),
+            Self::Attached(watcher) => Changes::Watched(watcher.clone()),
         }
     }
 }
@@ -381,7 +381,7 @@ async fn run(
         }
     });
     let running = Running { manager: handle.clone(), task };
-    if tokio::time::timeout(START_TIMEOUT, handle.leading()).await.is_err() {
+    if tokio::time::timeout(START_TIMEOUT, handle.elected()).await.is_err() {
         return Err(ClusterError::StartTimeout(START_TIMEOUT));
     }
     if count > 0 {

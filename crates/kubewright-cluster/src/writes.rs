@@ -5,7 +5,11 @@ use kubewright::client::{ClientError, Refusal};
 /// Ignores that the object exists already, or that its namespace is terminating or gone.
 pub(crate) fn ignore_already_exists<T>(result: Result<T, ClientError>) -> Result<(), ClientError> {
     match result {
-        Err(error) if !error.is_already_exists() && !is_namespace_gone(&error) => Err(error),
+        Err(error)
+            if !(error.is_already_exists() || error.is_namespace_terminating() || error.is_not_found()) =>
+        {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }
@@ -16,12 +20,4 @@ pub(crate) fn ignore_not_found<T>(result: Result<T, ClientError>) -> Result<(), 
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Whether the object's namespace is being deleted or is gone.
-fn is_namespace_gone(error: &ClientError) -> bool {
-    let causes = error.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
-    let terminating =
-        causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
-    terminating || error.is_not_found()
 }

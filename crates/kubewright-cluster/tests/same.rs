@@ -76,8 +76,8 @@ async fn a_rolling_update_ends_with_one_set_of_pods_and_a_second_revision(cluste
     let status = web.status.unwrap_or_default();
     assert_eq!(status.observed_generation, web.metadata.generation);
     assert_eq!((status.updated_replicas, status.available_replicas), (Some(3), Some(3)));
-    let told = true_conditions(&json!(status.conditions));
-    assert_eq!(told, ["Available MinimumReplicasAvailable", "Progressing NewReplicaSetAvailable"]);
+    let conditions = true_conditions(&json!(status.conditions));
+    assert_eq!(conditions, ["Available MinimumReplicasAvailable", "Progressing NewReplicaSetAvailable"]);
     Ok(())
 }
 

@@ -45,7 +45,6 @@ enum Rule {
 
 /// Missed times of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Missed {
     /// The latest time that was missed.
     pub latest: Timestamp,
@@ -144,7 +143,8 @@ impl Schedule {
         };
         let period = second.duration_since(first).as_secs().max(1);
         let missed = now.duration_since(first).as_secs() / period + 1;
-        // Skips most of the missed times and iterates over the last two periods only, because intervals may vary.
+        // Skips most of the missed times and iterates over the last two periods only, because intervals may
+        // vary.
         let jump = SignedDuration::from_secs((missed - 2).max(0) * period);
         let mut latest = first;
         let mut at = first.checked_add(jump).unwrap_or(first);

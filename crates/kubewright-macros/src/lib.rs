@@ -27,8 +27,8 @@ use proc_macro::TokenStream;
 /// idle, so an hour costs nothing. A test that fails, by a panic or by an error, prints the objects that it
 /// changed, the events and the last reconciles.
 ///
-/// The function is `async`, takes the cluster and returns nothing or a `Result<(), E>`. Other attributes, such as
-/// `#[ignore]` and `#[should_panic]`, stay on the test.
+/// The function is `async`, takes the cluster and returns nothing or a `Result<(), E>`. Other attributes,
+/// such as `#[ignore]` and `#[should_panic]`, stay on the test.
 ///
 /// | argument | |
 /// |---|---|

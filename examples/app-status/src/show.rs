@@ -232,15 +232,15 @@ mod tests {
     #[test]
     fn only_changed_rows_are_reported() {
         let mut watching = Watching::default();
-        let told = |changes: Vec<Change>| -> Vec<String> {
+        let formatted = |changes: Vec<Change>| -> Vec<String> {
             changes.iter().map(|change| change.line().plain()).collect()
         };
         let first = vec![row("a", State::Progressing, Some("0/1")), row("b", State::Ready, None)];
         assert_eq!(
-            told(watching.changes(first.clone())),
+            formatted(watching.changes(first.clone())),
             ["◌ Progressing  Deployment shop/a 0/1 because", "● Ready        Deployment shop/b because"]
         );
-        assert_eq!(told(watching.changes(first)), Vec::<String>::new());
+        assert_eq!(formatted(watching.changes(first)), Vec::<String>::new());
         let second = watching.changes(vec![row("a", State::Ready, Some("1/1"))]);
         assert_eq!(
             serde_json::to_value(&second[0]).unwrap(),
@@ -248,7 +248,7 @@ mod tests {
                 "name": "a", "state": "Ready", "ready": "1/1", "message": "because", "created": "2026-01-01T00:00:00Z"})
         );
         assert_eq!(
-            told(second),
+            formatted(second),
             ["● Ready        Deployment shop/a 1/1 because", "- Gone         Deployment shop/b"]
         );
     }

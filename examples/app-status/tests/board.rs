@@ -164,7 +164,7 @@ async fn a_custom_kind_is_shown_while_its_definition_exists(cluster: Cluster) {
     cluster.settled().await.unwrap();
     cluster.apply(CART).await.unwrap();
     let unknown = || rows(&board) == ["Cart default/mine Unknown"];
-    until(&cluster, "it is shown, and nobody has reported on it", unknown).await.unwrap();
+    until(&cluster, "it is shown without a status", unknown).await.unwrap();
     assert_eq!(board.missing().len(), 1);
 
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("shop.example", "v1", "Cart"));

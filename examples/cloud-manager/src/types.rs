@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
     kind = "CloudManager",
     namespaced,
     status = "CloudManagerStatus",
-    doc = "A CloudManager has a front, an identity service and a database.",
+    doc = "A CloudManager has a front end, an identity service and a database.",
     printcolumn(name = "Status", type_ = "string", json_path = ".status.phase")
 )]
 #[serde(rename_all = "camelCase")]
@@ -78,7 +78,7 @@ pub struct DatabaseServer {
 pub struct Storage {
     /// The storage class.
     pub class: String,
-    /// The access modes, such as `ReadWriteOnce`.
+    /// The access mode, such as `ReadWriteOnce`.
     pub access_modes: String,
     /// The size.
     #[schemars(schema_with = "crate::definition::quantity")]

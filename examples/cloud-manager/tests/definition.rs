@@ -13,7 +13,8 @@ fn generated() -> Value {
 fn the_definition_in_config_equals_the_generated_one() {
     if std::env::var_os("UPDATE").is_some() {
         let yaml = serde_saphyr::to_string(&generated()).unwrap();
-        std::fs::write(CONFIG, format!("# Made of src/types.rs by tests/definition.rs.\n{yaml}")).unwrap();
+        std::fs::write(CONFIG, format!("# Generated from src/types.rs by tests/definition.rs.\n{yaml}"))
+            .unwrap();
     }
     let stored: Value = serde_saphyr::from_str(&std::fs::read_to_string(CONFIG).unwrap()).unwrap();
     assert_eq!(stored, generated(), "UPDATE=1 cargo test -p cloud-manager --test definition regenerates it");

@@ -15,10 +15,7 @@ use support::*;
 
 #[kubewright_cluster::test(real)]
 async fn a_cloud_manager_has_all_parts_and_becomes_ready(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
 
     assert_eq!(phase(&cluster).await?, "ready");
     let front: Deployment = cluster.get("default/ake-front").await?;
@@ -48,8 +45,8 @@ async fn a_cloud_manager_has_all_parts_and_becomes_ready(cluster: Cluster) -> Re
     assert_eq!(asked.resources.as_ref().unwrap().requests.as_ref().unwrap()["storage"].0, "20Gi");
     assert_eq!(claim.status.unwrap().phase.as_deref(), Some("Bound"));
 
-    let told = ("CloudManager".into(), "Updated".into(), "Update cm.status.phase: ready".into());
-    assert!(events(&cluster).await?.contains(&told));
+    let expected = ("CloudManager".into(), "Updated".into(), "Update cm.status.phase: ready".into());
+    assert!(events(&cluster).await?.contains(&expected));
     Ok(())
 }
 
@@ -88,10 +85,7 @@ async fn no_part_is_created_after_a_front_that_does_not_become_ready(cluster: Cl
 
 #[kubewright_cluster::test(real)]
 async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     patch_spec(
         &cluster,
         json!({
@@ -113,10 +107,7 @@ async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Resul
 
 #[kubewright_cluster::test(real)]
 async fn renamed_parts_are_recreated_and_the_old_ones_deleted(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     patch_spec(
         &cluster,
         json!({
@@ -131,15 +122,15 @@ async fn renamed_parts_are_recreated_and_the_old_ones_deleted(cluster: Cluster) 
     assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
     let secrets = names::<Secret>(&cluster).await?;
     assert!(secrets.contains(&"mariaauth".into()) && !secrets.contains(&"cm-dbauth".into()), "{secrets:?}");
-    let told = events(&cluster).await?;
+    let recorded = events(&cluster).await?;
     for message in [
         r#"Deleted deployment "ake-front""#,
         r#"Deleted statefulSet "cm-db""#,
         r#"Deleted secret "cm-dbauth""#,
     ] {
         assert!(
-            told.contains(&("CloudManager".into(), "Deleted".into(), message.into())),
-            "{message}: {told:?}"
+            recorded.contains(&("CloudManager".into(), "Deleted".into(), message.into())),
+            "{message}: {recorded:?}"
         );
     }
     let claims = names::<PersistentVolumeClaim>(&cluster).await?;
@@ -191,10 +182,7 @@ async fn a_deleted_cloud_manager_deletes_its_parts_with_every_propagation_policy
 
 #[kubewright_cluster::test(real)]
 async fn deleted_parts_are_recreated(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     let first = cluster.get::<StatefulSet>("default/cm-db").await?.metadata.uid;
     cluster.delete::<Deployment>("default/ake-front").await?;
     cluster.delete::<Deployment>("default/cm-identity").await?;
@@ -212,10 +200,7 @@ async fn deleted_parts_are_recreated(cluster: Cluster) -> Result<()> {
 
 #[kubewright_cluster::test(real)]
 async fn changed_parts_are_restored(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
     let meddle = json!({"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}});
     patch::<Deployment>(&cluster, "ake-front", meddle).await?;
@@ -276,10 +261,7 @@ async fn a_part_without_a_controller_is_adopted(cluster: Cluster) -> Result<()> 
 
 #[kubewright_cluster::test(real)]
 async fn a_part_whose_owner_is_removed_is_adopted_again(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     let before = parts(&cluster).await?;
     let orphan = || json!({"metadata": {"ownerReferences": null}});
     patch::<Deployment>(&cluster, "ake-front", orphan()).await?;
@@ -293,10 +275,7 @@ async fn a_part_whose_owner_is_removed_is_adopted_again(cluster: Cluster) -> Res
 
 #[kubewright_cluster::test(real)]
 async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) -> Result<()> {
-    let operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let operator = started_with_sample(&cluster).await?;
     drop(operator);
     cluster.delete::<Secret>("default/cm-dbauth").await?;
     let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
@@ -319,10 +298,7 @@ async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) 
 
 #[kubewright_cluster::test(real)]
 async fn nothing_is_written_without_a_change(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let _operator = started_with_sample(&cluster).await?;
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     let front: Deployment = cluster.get("default/ake-front").await?;
     let db: StatefulSet = cluster.get("default/cm-db").await?;
@@ -387,10 +363,7 @@ async fn the_work_of_an_operator_that_crashed_between_writes_is_completed_by_the
 
 #[kubewright_cluster::test]
 async fn a_rename_that_a_crash_interrupted_is_completed_by_the_next_operator(cluster: Cluster) -> Result<()> {
-    let first = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+    let first = started_with_sample(&cluster).await?;
     first.stop().await?;
     // Three deletions, then a Deployment, a Secret and a StatefulSet; the names alternate.
     for writes in 0..=6 {

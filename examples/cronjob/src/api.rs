@@ -1,5 +1,5 @@
 //! The CronJob type. `config/crd.yaml` is generated from it.
-#![expect(unreachable_pub, reason = "KubeSchema derives from a copy of the type that nobody else can reach")]
+#![expect(unreachable_pub, reason = "KubeSchema derives from a copy of the type that is private")]
 
 use k8s_openapi::{
     api::{batch::v1::JobTemplateSpec, core::v1::ObjectReference},
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
     kind = "CronJob",
     namespaced,
     status = "CronJobStatus",
-    doc = "A CronJob starts a Job whenever its schedule comes round.",
+    doc = "A CronJob starts Jobs on a schedule.",
     printcolumn(name = "Schedule", type_ = "string", json_path = ".spec.schedule"),
     printcolumn(name = "Suspend", type_ = "boolean", json_path = ".spec.suspend"),
     printcolumn(name = "Last Schedule", type_ = "date", json_path = ".status.lastScheduleTime"),

@@ -144,7 +144,7 @@ fn available(
             ("False", "Suspended", "nothing is started while it is suspended".to_owned())
         }
         Ok(Timetable { next: None, .. }) => {
-            ("False", "NeverAgain", "the schedule never comes round again".to_owned())
+            ("False", "NeverAgain", "the schedule has no further run".to_owned())
         }
         Ok(Timetable { next: Some(_), .. }) => ("True", "Scheduled", "runs start by the schedule".to_owned()),
     };

@@ -16,7 +16,8 @@ fn the_definition_in_config_equals_the_generated_one() {
     let wanted = CronJob::crd();
     if std::env::var_os("UPDATE").is_some() {
         let text = to_yaml(&wanted).unwrap();
-        std::fs::write(&path, format!("# Made of src/api.rs by tests/definition.rs.\n{text}")).unwrap();
+        std::fs::write(&path, format!("# Generated from src/api.rs by tests/definition.rs.\n{text}"))
+            .unwrap();
     }
     let text = std::fs::read_to_string(&path).unwrap();
     let stored: CustomResourceDefinition = Scheme::kubernetes().decoder().decode_one(&text).unwrap();

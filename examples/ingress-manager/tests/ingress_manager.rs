@@ -93,10 +93,10 @@ async fn a_deleted_or_changed_ingress_is_restored(cluster: Cluster) -> Result<()
             |ingress: Option<&Ingress>| ingress.is_some_and(|ingress| ingress.metadata.uid != first);
         rig.until("another ingress", "web", another).await?;
 
-        rig.meddle("web", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.patch_ingress("web", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
         rig.until("the right host", "web", |ingress| host(ingress) == Some("a")).await?;
         assert_eq!(rig.backend(rig.ingress("web").await?.as_ref()), Some(("web", 80)));
-        rig.meddle("web", json!({"metadata": {"ownerReferences": null}})).await?;
+        rig.patch_ingress("web", json!({"metadata": {"ownerReferences": null}})).await?;
         rig.until("its controller", "web", |ingress| rig.controller(ingress) == Some(("Service", "web")))
             .await
     })
@@ -107,14 +107,14 @@ async fn a_deleted_or_changed_ingress_is_restored(cluster: Cluster) -> Result<()
 async fn an_ingress_of_another_controller_is_left_alone_until_it_is_deleted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
-        rig.foreign("web", json!([rig.stranger().await?])).await?;
+        rig.create_ingress("web", json!([rig.other_owner().await?])).await?;
         rig.serve("web", Some("ours")).await?;
         cluster.settled().await?;
         rig.serve("web", None).await?;
         cluster.settled().await?;
         let theirs = rig.ingress("web").await?;
         assert_eq!((host(theirs.as_ref()), rig.backend(theirs.as_ref())), (None, None));
-        assert_eq!(rig.controller(theirs.as_ref()), Some(("ConfigMap", "stranger")));
+        assert_eq!(rig.controller(theirs.as_ref()), Some(("ConfigMap", "other-owner")));
 
         rig.serve("web", Some("ours")).await?;
         rig.delete_ingress("web").await?;
@@ -127,7 +127,7 @@ async fn an_ingress_of_another_controller_is_left_alone_until_it_is_deleted(clus
 async fn an_ingress_without_a_controller_is_adopted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
-        rig.foreign("web", json!([])).await?;
+        rig.create_ingress("web", json!([])).await?;
         let theirs = rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid);
         rig.serve("web", Some("ours")).await?;
         rig.until("our host", "web", |ingress| host(ingress) == Some("ours")).await?;
@@ -180,7 +180,7 @@ async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) 
         }
         drop(operator);
         rig.serve("quiet", None).await?;
-        rig.meddle("meddled", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.patch_ingress("meddled", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
         rig.delete_ingress("damaged").await?;
         rig.serve("new", Some("web.example.com")).await?;
 

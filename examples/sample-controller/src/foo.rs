@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
     kind = "Foo",
     namespaced,
     status = "FooStatus",
-    doc = "A Foo has a Deployment of the name and with the replicas it asks for.",
+    doc = "A Foo has a Deployment with the specified name and replicas.",
     annotation(
         "api-approved.kubernetes.io",
         "unapproved, experimental-only; please get an approval from Kubernetes API reviewers if you're trying to develop a CRD in the *.k8s.io or *.kubernetes.io groups"
@@ -23,8 +23,7 @@ pub struct FooSpec {
     /// The name of the Deployment.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub deployment_name: String,
-    /// The number of replicas of the Deployment. If it is not set, the Deployment can be scaled by other
-    /// clients.
+    /// The number of replicas of the Deployment; if it is not set, other clients may scale it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10))]
     pub replicas: Option<i32>,

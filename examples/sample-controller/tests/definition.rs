@@ -10,7 +10,7 @@ fn the_definition_in_config_equals_the_generated_one() {
     let wanted = serde_json::to_value(Foo::crd()).unwrap();
     if std::env::var_os("UPDATE").is_some() {
         let text = format!(
-            "# Made of src/foo.rs by tests/definition.rs.\n{}",
+            "# Generated from src/foo.rs by tests/definition.rs.\n{}",
             serde_saphyr::to_string(&wanted).unwrap()
         );
         std::fs::write(path, text).unwrap();

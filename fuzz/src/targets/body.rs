@@ -1,7 +1,7 @@
 //! Arbitrary bytes as JSON and YAML bodies: no panic, no hang, and decoding is stable.
 
 use crate::{builtin, report_outcome};
-use kubewright_apiserver::schema::{
+use kubewright_schema::{
     body::{self, Format, Limits},
     canonical,
     validate::Validator,

@@ -1,10 +1,10 @@
 //! Two documents, separated by a zero byte: applies the second to the first as each of the four patch types.
 
 use crate::{builtin, parts, report_outcome};
-use kubewright_apiserver::{
+use kubewright_schema::{
     apply::FieldManager,
+    body::{self, Format, Limits},
     patch,
-    schema::body::{self, Format, Limits},
 };
 use serde_json::json;
 

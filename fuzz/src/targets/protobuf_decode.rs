@@ -1,6 +1,6 @@
 //! Arbitrary bytes as protobuf: refused or decoded, and encoding and decoding again gives the same.
 
-use kubewright_apiserver::protobuf;
+use kubewright_schema::protobuf;
 
 use crate::report_outcome;
 

@@ -148,7 +148,7 @@ impl Setup {
             let attached = Cluster::builder().nodes(nodes).fast_forward().attach(client).await;
             let cluster = attached
                 .unwrap_or_else(|error| panic!("the nodes of {name} do not join the control plane: {error}"));
-            self.run_in(cluster, real_time(REAL_TIME_LIMIT), test, report).await
+            self.run_in(cluster, real_time(REAL_TIME_LIMIT), test, print_report).await
         });
         ran.unwrap_or_else(|| {
             print_report(&format!(

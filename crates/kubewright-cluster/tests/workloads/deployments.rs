@@ -99,9 +99,9 @@ async fn a_deleted_pod_is_replaced_within_its_grace_period_and_an_orphan_adopted
     assert_ne!(after.uid(), before.uid());
     let set = cluster.list::<ReplicaSet>("app=web").await.remove(0);
     let hash = set.labels()["pod-template-hash"].clone();
-    let stranger = json!({"metadata": {"name": "stranger", "labels": {"app": "web", "pod-template-hash": hash}},
+    let orphan = json!({"metadata": {"name": "orphan", "labels": {"app": "web", "pod-template-hash": hash}},
                           "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}});
-    cluster.create::<Pod>(stranger).await;
+    cluster.create::<Pod>(orphan).await;
     cluster.pods("app=web", |pods| pods.len() == 1).await;
 }
 

@@ -225,8 +225,8 @@ pub(crate) async fn an_object_of_another_controller_is_refused(env: TestEnv) {
     );
     // Owning it without controlling it is allowed, and the owner must be in its namespace.
     client.create_or_update(&env.key("child"), |_: &mut Secret| ()).owned_by(&owner).await.unwrap();
-    let mut stranger = owner;
-    stranger.metadata.namespace = Some("elsewhere".to_owned());
-    let wanted = client.create_or_update(&env.key("child"), |_: &mut Secret| ()).owned_by(&stranger);
+    let mut foreign_owner = owner;
+    foreign_owner.metadata.namespace = Some("elsewhere".to_owned());
+    let wanted = client.create_or_update(&env.key("child"), |_: &mut Secret| ()).owned_by(&foreign_owner);
     assert!(matches!(wanted.await.unwrap_err(), ClientError::Owner(_)));
 }

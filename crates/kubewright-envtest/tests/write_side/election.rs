@@ -34,7 +34,7 @@ pub(crate) async fn one_replica_leads_and_releases_the_lease_when_it_stops(env: 
     let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let leader = replica(&env, &first).await;
     eventually("the leader works", async || first.load(Ordering::Relaxed) > 0).await;
-    assert!(leader.handle.is_leading());
+    assert!(leader.handle.is_leader());
     let held = lease().await;
     assert!(held.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty()));
     assert_eq!(held.lease_duration_seconds, Some(15));
@@ -46,7 +46,7 @@ pub(crate) async fn one_replica_leads_and_releases_the_lease_when_it_stops(env: 
         eventually("the lease is renewed", async || lease().await.renew_time > before).await;
     }
     assert_eq!(second.load(Ordering::Relaxed), 0, "there is a leader");
-    assert!(!candidate.handle.is_leading());
+    assert!(!candidate.handle.is_leader());
 
     leader.stop().await;
     eventually("the candidate takes over", async || second.load(Ordering::Relaxed) > 0).await;

@@ -101,7 +101,7 @@ async fn allow_scraping(env: &TestEnv, account: &str) {
 
 pub(crate) async fn probes_are_public_and_metrics_are_authorized(env: TestEnv) {
     env.api::<ConfigMap>().create(&PostParams::default(), &env.map("a")).await.unwrap();
-    let (scraper, stranger) = (token(&env, "prometheus").await, token(&env, "eve").await);
+    let (scraper, unauthorized) = (token(&env, "prometheus").await, token(&env, "eve").await);
     allow_scraping(&env, "prometheus").await;
     let tls = Tls::new();
     let file = |name: &str| tls.folder.path().join(name);
@@ -117,7 +117,7 @@ pub(crate) async fn probes_are_public_and_metrics_are_authorized(env: TestEnv) {
         .manager(&name)
         .leader_election(true)
         .serve("127.0.0.1:0")
-        .metrics(Endpoint::at("127.0.0.1:0").tls(file("tls.crt"), file("tls.key")).protected())
+        .metrics(Endpoint::new("127.0.0.1:0").tls(file("tls.crt"), file("tls.key")).protected())
         .readyz("shop", move || {
             let is_open = *shop.borrow();
             async move { if is_open { Ok(()) } else { Err("the shop is closed".into()) } }
@@ -139,11 +139,11 @@ pub(crate) async fn probes_are_public_and_metrics_are_authorized(env: TestEnv) {
     assert_eq!(get_http(probes, "/readyz?exclude=shop").await.0, 200);
     open.send(true).unwrap();
     assert_eq!(get_http(probes, "/readyz").await, (200, "ok".to_owned()));
-    assert_eq!(plainly(probes, "/metrics").await.0, 404, "they have their own address");
+    assert_eq!(get_http(probes, "/metrics").await.0, 404, "they have their own address");
 
     assert_eq!(tls.get(metrics, "/metrics", None).await.0, 401);
     assert_eq!(tls.get(metrics, "/metrics", Some("nonsense")).await.0, 401);
-    assert_eq!(tls.get(metrics, "/metrics", Some(&stranger)).await.0, 403);
+    assert_eq!(tls.get(metrics, "/metrics", Some(&unauthorized)).await.0, 403);
     let scrape = async || tls.get(metrics, "/metrics", Some(&scraper)).await;
     let done =
         format!(r#"controller_runtime_reconcile_total{{controller="{name}",result="requeue_after"}} "#);

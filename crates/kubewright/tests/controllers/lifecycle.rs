@@ -184,9 +184,9 @@ async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
     let handle = manager.handle();
     let task = tokio::spawn(manager.run());
     diary.reaches(4).await;
-    assert!(!handle.is_leading() && events.len() == 0);
+    assert!(!handle.is_leader() && events.len() == 0);
     lead.send(true).unwrap();
-    handle.leading().await;
+    handle.elected().await;
     events.reaches(1).await;
     handle.stop();
     task.await.unwrap().unwrap();

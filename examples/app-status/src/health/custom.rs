@@ -15,7 +15,7 @@ const POSITIVE: [&str; 8] =
 pub(super) fn health(object: Fields<'_>) -> Health {
     let health = by_conditions(object).or_else(|| by_phase(object)).or_else(|| by_replicas(object));
     let health = health.unwrap_or_else(|| match object.at("/status") {
-        None if object.at("/spec").is_some() => Health::new(State::Unknown, "nobody has reported on it yet"),
+        None if object.at("/spec").is_some() => Health::new(State::Unknown, "no status yet"),
         // Without a generation to compare, nothing is outdated.
         None => Health::new(State::Ready, ""),
         Some(_) => Health::new(State::Unknown, "its status has no condition, phase or replicas"),
@@ -38,17 +38,17 @@ fn by_conditions(object: Fields<'_>) -> Option<Health> {
     if let Some(reconciling) = reconciling {
         return Some(Health::new(State::Progressing, reconciling.words()));
     }
-    let telling = POSITIVE.iter().find_map(|name| object.condition(name))?;
-    let state = if telling.is("True") {
+    let condition = POSITIVE.iter().find_map(|name| object.condition(name))?;
+    let state = if condition.is("True") {
         State::Ready
-    } else if telling.is("False") && telling.reason() == "Suspended" {
+    } else if condition.is("False") && condition.reason() == "Suspended" {
         State::Suspended
-    } else if telling.is("False") {
+    } else if condition.is("False") {
         State::NotReady
     } else {
         State::Progressing
     };
-    Some(Health::new(state, telling.words()))
+    Some(Health::new(state, condition.words()))
 }
 
 fn by_phase(object: Fields<'_>) -> Option<Health> {

@@ -93,7 +93,7 @@ fn services_volumes_and_nodes_are_known() {
     assert_eq!((claim("Bound"), claim("Pending"), claim("Lost")), ("Ready", "Progressing", "Failed"));
     let node = json!({"spec": {"unschedulable": true}, "status": {"conditions": [condition("Ready", "True", "", "")]}});
     assert_eq!(health_of("v1", "Node", node), expected("Ready", "", "cordoned"));
-    assert_eq!(judge("v1", "ConfigMap", json!({"data": {}})).0, "Ready", "it has no status");
+    assert_eq!(health_of("v1", "ConfigMap", json!({"data": {}})).0, "Ready", "it has no status");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn custom_resources_use_conditions_then_phase_then_replicas() {
         expected("NotReady", "", "the disk is missing")
     );
     let both = [condition("Ready", "True", "", ""), condition("Stalled", "True", "Stuck", "")];
-    assert_eq!(judge(status(&both)), said("Failed", "", "Stuck"), "negative conditions first");
+    assert_eq!(health_of(status(&both)), expected("Failed", "", "Stuck"), "negative conditions first");
     assert_eq!(health_of(status(&[condition("Ready", "Unknown", "", "")])).0, "Progressing");
     assert_eq!(health_of(status(&[condition("Available", "False", "Suspended", "")])).0, "Suspended");
     for (phase, state) in
@@ -119,7 +119,7 @@ fn custom_resources_use_conditions_then_phase_then_replicas() {
     }
     let replicas = json!({"spec": {"replicas": 2}, "status": {"availableReplicas": 1}});
     assert_eq!(health_of(replicas), expected("Progressing", "1/2", ""));
-    assert_eq!(judge(json!({"spec": {}})).0, "Unknown", "no controller has written a status");
+    assert_eq!(health_of(json!({"spec": {}})).0, "Unknown", "no controller has written a status");
     assert_eq!(health_of(json!({"spec": {}, "status": {"mood": "fine"}})).0, "Unknown");
 }
 

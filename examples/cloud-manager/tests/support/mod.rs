@@ -25,6 +25,15 @@ pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     started_for(cluster, u32::MAX).await
 }
 
+/// Starts the operator, applies the sample and waits until it is ready.
+pub(crate) async fn started_with_sample(cluster: &Cluster) -> Result<Operator> {
+    let operator = started(cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    until_ready(cluster).await?;
+    cluster.settled().await?;
+    Ok(operator)
+}
+
 /// Starts it with a limited number of writes.
 pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
@@ -32,7 +41,7 @@ pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operat
     // An aborted operator has not released its lease, and a real cluster would wait for it to expire.
     cluster.delete::<Lease>("default/cloud-manager").await?;
     let operator = cluster.run_with_write_limit(cloud_manager::operator(), writes).await?;
-    operator.manager().leading().await;
+    operator.manager().elected().await;
     Ok(operator)
 }
 
@@ -86,12 +95,12 @@ pub(crate) async fn events(cluster: &Cluster) -> Result<Vec<(String, String, Str
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     let about = format!("involvedObject.uid={}", manager.metadata.uid.unwrap_or_default());
     let events = api::<Event>(cluster).list(&ListParams::default().fields(&about)).await?;
-    let told = |event: Event| {
+    let describe = |event: Event| {
         let source = event.reporting_component.filter(|name| !name.is_empty());
         let source = source.or(event.source.and_then(|source| source.component));
         [source, event.reason, event.message].map(Option::unwrap_or_default).into()
     };
-    Ok(events.items.into_iter().map(told).collect())
+    Ok(events.items.into_iter().map(describe).collect())
 }
 
 /// The phase in the sample's status.

@@ -29,7 +29,7 @@ pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Operator {
     // An aborted operator has not released its lease, and a real control plane keeps it from test to test.
     cluster.delete::<Lease>("default/cronjob").await.unwrap();
     let operator = cluster.run_with_write_limit(cronjob::operator(), writes).await.unwrap();
-    operator.manager().leading().await;
+    operator.manager().elected().await;
     operator
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn reason(cluster: &Cluster) -> String {
 
 /// Waits until an event with this reason is recorded about `tick`: events are written asynchronously.
 pub(crate) async fn has_event(cluster: &Cluster, reason: &str) {
-    let told = async |cluster: &Cluster| {
+    let recorded = async |cluster: &Cluster| {
         let api = Api::<Event>::namespaced(cluster.client(), "default");
         let events = api.list(&ListParams::default()).await.unwrap();
         let about = |event: &Event| {
@@ -162,7 +162,7 @@ pub(crate) async fn has_event(cluster: &Cluster, reason: &str) {
         };
         Ok(events.items.iter().any(about).then_some(()))
     };
-    cluster.eventually(&format!("that {reason} is told of tick"), told).await.unwrap();
+    cluster.eventually(&format!("an event {reason} of tick"), recorded).await.unwrap();
 }
 
 /// A Job of another owner, with a name that may conflict.

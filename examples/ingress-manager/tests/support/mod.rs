@@ -107,7 +107,7 @@ impl Rig<'_> {
     /// Creates an owner; returns its owner reference.
     pub(crate) async fn other_owner(&self) -> Result<Value> {
         let map = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.named("stranger")},
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.named("other-owner")},
         });
         let made = self.cluster.apply(&map.to_string()).await?;
         let (name, uid) = (&made[0].metadata.name, &made[0].metadata.uid);

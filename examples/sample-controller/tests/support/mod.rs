@@ -32,7 +32,7 @@ pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operat
     // An aborted operator has not released its lease, and a real cluster would wait for it to expire.
     cluster.delete::<Lease>("default/sample-controller").await?;
     let operator = cluster.run_with_write_limit(sample_controller::operator(), writes).await?;
-    operator.manager().leading().await;
+    operator.manager().elected().await;
     Ok(operator)
 }
 
@@ -106,11 +106,11 @@ pub(crate) async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String,
     let uid = cluster.get::<Foo>(&format!("default/{name}")).await?.metadata.uid.unwrap_or_default();
     let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
     let events = api::<Event>(cluster).list(&about).await?;
-    let told = |event: Event| {
+    let describe = |event: Event| {
         let parts = [event.type_, event.reason, event.message].map(Option::unwrap_or_default);
         parts.into()
     };
-    Ok(events.items.into_iter().map(told).collect())
+    Ok(events.items.into_iter().map(describe).collect())
 }
 
 /// The available replicas in a Foo's status.

@@ -1,4 +1,5 @@
-//! The dynamic client, objects of any kind without a Rust type: prints the name and the replicas of every deployment.
+//! The dynamic client, objects of any kind without a Rust type: prints the name and the replicas of every
+//! deployment.
 
 use kubewright::{
     client::{

@@ -1,5 +1,5 @@
-//! `Indexer` with the namespace index that every informer has: prints one config map found by its key, and then the
-//! keys of all config maps in namespace `tmp`.
+//! `Indexer` with the namespace index that every informer has: prints one config map found by its key, and
+//! then the keys of all config maps in namespace `tmp`.
 
 use kubewright::{
     cache::{ListWatch, NAMESPACE_INDEX, SharedInformer},
