@@ -50,3 +50,8 @@ use kubewright_storage as storage;
 
 pub use identity::IdentityError;
 pub use server::{ApiServer, Builder, RunningServer, StartError};
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! Caches that follow the API server: informers and the boxes they are made of.
 //!
 //! ```text

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! The Common Expression Language as CRDs use it in `x-kubernetes-validations` and admission in its policies.
 //!
 //! An expression is parsed ([`Expression::compile`] does all of it), checked against declared types, its cost is

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! The clients: four ways to talk to the API server over one transport.
 //!
 //! | client | what for | client-go |

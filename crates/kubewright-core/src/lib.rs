@@ -1,13 +1,6 @@
-//! Vocabulary that all crates of kubewright share: keys, clocks, randomness, back-off, and how errors print.
-//! No I/O.
+#![doc = include_str!("../README.md")]
 //!
-//! ```
-//! use kubewright_core::ObjectKey;
-//!
-//! let key: ObjectKey = "kube-system/coredns".parse()?;
-//! assert_eq!((key.namespace(), key.name()), (Some("kube-system"), "coredns"));
-//! # Ok::<(), kubewright_core::KeyError>(())
-//! ```
+//! Vocabulary that all crates of kubewright share: keys, clocks, randomness, back-off, and how errors print. No I/O.
 //!
 //! Operators use these through the `kubewright` façade, which re-exports them at its root.
 

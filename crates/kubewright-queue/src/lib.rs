@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! Work queues: from "something happened to this key" to "a worker has it".
 //!
 //! Event handlers add keys, workers get them. Between the two a queue promises what client-go's `util/workqueue` does:

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! Controllers and the manager that runs them: cached client, events, leader election, metrics and health.
 //!
 //! ```text

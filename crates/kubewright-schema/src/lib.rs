@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! What a type looks like, and everything that needs only that.
 //!
 //! One model, [`Node`], describes a built-in type ([`Schemas::builtin`]) and a custom resource

@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! What the server remembers: objects as encoded bytes, one revision, snapshots, and the history that watchers read.
 //!
 //! - One global revision counts all writes, as etcd's does. Writes go through one lock, one at a time, and each
