@@ -134,7 +134,7 @@ impl Tap for Meter {
         self.metrics
             .0
             .durations
-            .change([method.as_str(), &self.host], |durations| durations.record(&BOUNDS, seconds));
+            .update([method.as_str(), &self.host], |durations| durations.record(&BOUNDS, seconds));
     }
 }
 
