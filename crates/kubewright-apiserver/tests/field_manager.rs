@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use kubewright_apiserver::{
-    apply::{ApplyError, Converter, FieldManager, FieldSet, Managed, keep_times_of_unchanged, scale},
+    apply::{ApplyError, Converter, FieldManager, FieldSet, ManagedFields, keep_times_if_unchanged, scale},
     schema::{Gvk, Schemas, TypeRef, canonical},
 };
 use serde_json::{Value, json};
@@ -101,17 +101,18 @@ fn a_writer_without_a_name_is_unknown() {
 #[test]
 fn subresources_have_entries_of_their_own_and_resets_are_not_owned() {
     let kind = Kind::builtin("apps", "v1", "Deployment");
-    let no_status = FieldSet::of_fields([&["status"][..]]);
-    let no_spec = FieldSet::of_fields([&["spec"][..], &["metadata", "labels"]]);
+    let no_status = FieldSet::from_field_names([&["status"][..]]);
+    let no_spec = FieldSet::from_field_names([&["spec"][..], &["metadata", "labels"]]);
     let mut new = kind.object(json!({"spec": {"replicas": 1}, "status": {"replicas": 1}}));
     canonical::canonicalise(&kind.schema, &mut new);
-    let live = kind.at(NOW).reset(&no_status).update(None, new, "m");
+    let live = kind.at(NOW).with_reset_fields(&no_status).update(None, new, "m");
     assert_eq!(managers(&live), [("m", "Update", &json!({"f:spec": {"f:replicas": {}}}))]);
 
     let mut next = live.clone();
     next["status"] = json!({"replicas": 5});
     next["spec"]["replicas"] = 9.into();
-    let live = kind.at(NOW).subresource("status").reset(&no_spec).update(Some(&live), next, "m");
+    let live =
+        kind.at(NOW).with_subresource("status").with_reset_fields(&no_spec).update(Some(&live), next, "m");
     let entries = live["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[1]["subresource"], "status");
@@ -129,7 +130,8 @@ fn an_endpoint_for_some_fields_gives_only_those() {
     let mut next = pod("i:2", "2");
     next["metadata"] = live["metadata"].clone();
     let paths: &[&[&str]] = &[&["spec", "containers", "*", "resources"]];
-    let live = kind.at(NOW).subresource("resize").only(paths).update(Some(&live), next, "r");
+    let live =
+        kind.at(NOW).with_subresource("resize").with_allowed_paths(paths).update(Some(&live), next, "r");
     let (name, _, fields) = managers(&live)[1];
     assert_eq!(name, "r");
     let resources = json!({"f:resources": {"f:limits": {"f:cpu": {}}}});
@@ -143,7 +145,7 @@ fn a_subresource_cannot_edit_managed_fields() {
     let mut reset = live.clone();
     reset["metadata"]["managedFields"] = json!([]);
     assert_eq!(
-        managers(&kind.at(NOW).subresource("status").update(Some(&live), reset.clone(), "m")).len(),
+        managers(&kind.at(NOW).with_subresource("status").update(Some(&live), reset.clone(), "m")).len(),
         1
     );
     assert_eq!(managers(&kind.at(NOW).update(Some(&live), reset.clone(), "m")).len(), 0);
@@ -275,17 +277,18 @@ fn managers_of_another_version_are_asked_in_their_version() {
     let converter = Renamed { v1: v1.schema.clone(), v2: v2.schema.clone() };
     let live = v1
         .at(NOW)
-        .converter(&converter)
+        .with_converter(&converter)
         .apply(None, &v1.object(json!({"spec": {"old": 1}})), "one", false)
         .unwrap();
     let (live_v2, _) = converter.convert(&live, "example.com/v2").unwrap().unwrap();
 
     let config = v2.object(json!({"spec": {"new": 2}}));
-    let refused = v2.at(NOW).converter(&converter).apply(Some(&live_v2), &config, "two", false).unwrap_err();
+    let refused =
+        v2.at(NOW).with_converter(&converter).apply(Some(&live_v2), &config, "two", false).unwrap_err();
     assert_eq!(refused.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .spec.old");
 
     // The same applier moves on to the new version: its old field is its new field.
-    let moved = v2.at(NOW).converter(&converter);
+    let moved = v2.at(NOW).with_converter(&converter);
     let config = v2.object(json!({"spec": {"z": 1}}));
     let after = moved.apply(Some(&live_v2), &config, "one", false).unwrap();
     assert_eq!(after["spec"], json!({"z": 1}), "what it no longer applies is gone in the new version too");
@@ -306,8 +309,8 @@ fn new_times_alone_do_not_make_a_write() {
     let mut changed = new.clone();
     changed["data"]["a"] = "2".into();
     let before = changed.clone();
-    keep_times_of_unchanged(&old, &mut new);
-    keep_times_of_unchanged(&old, &mut changed);
+    keep_times_if_unchanged(&old, &mut new);
+    keep_times_if_unchanged(&old, &mut changed);
     assert_eq!(new, old);
     assert_eq!(changed, before);
 }
@@ -339,5 +342,5 @@ fn scale_shows_and_returns_only_the_replicas() {
             (json!("b"), json!({"f:spec": {"f:paused": {}}})),
         ]
     );
-    assert_eq!(Managed::decode(&json!(back)).unwrap().0.len(), 3);
+    assert_eq!(ManagedFields::decode(&json!(back)).unwrap().0.len(), 3);
 }

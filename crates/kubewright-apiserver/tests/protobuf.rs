@@ -2,7 +2,7 @@
 
 use kubewright_apiserver::{
     protobuf,
-    schema::{Field, Gvk, Kind, Node, Presence, Rest, Scalar, Schemas, WireForm, canonical},
+    schema::{AdditionalProperties, Field, Gvk, Kind, Node, Presence, Scalar, Schemas, WireForm, canonical},
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,9 @@ impl Maker {
                         self.field(field, depth, &mut members);
                     }
                 }
-                if let (true, Rest::Values(values)) = (object.fields.is_empty(), &object.rest) {
+                if let (true, AdditionalProperties::Values(values)) =
+                    (object.fields.is_empty(), &object.additional)
+                {
                     for key in ["b", "a.example.com/x"] {
                         members.insert(key.into(), self.of(values.node(), form, depth + 1));
                     }
@@ -95,7 +97,7 @@ fn object(gvk: &Gvk, seed: u64) -> Value {
     let schema = Schemas::builtin().lookup(gvk).expect("a kind of the table");
     let mut value = Maker(seed).of(&schema, WireForm::Plain, 0);
     canonical::canonicalise(&schema, &mut value);
-    canonical::forget_empty(&schema, &mut value);
+    canonical::nullify_empty(&schema, &mut value);
     if let Some(members) = value.as_object_mut() {
         members.insert("kind".into(), gvk.kind.as_str().into());
         members.insert("apiVersion".into(), gvk.api_version().into());

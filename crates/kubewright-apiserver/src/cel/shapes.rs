@@ -6,7 +6,7 @@ use super::{
     decl::{Decl, DeclKind, ListKind},
     escape::escape,
 };
-use crate::schema::{Child, Kind, ListType, Node, Rest, Scalar};
+use crate::schema::{AdditionalProperties, Child, Kind, ListType, Node, Scalar};
 
 impl Decl {
     /// The type of a shape. What refers to itself can be anything from the second time on.
@@ -57,9 +57,11 @@ impl Shapes {
                 };
                 DeclKind::List(self.child(&list.item), kind)
             }
-            Kind::Object(object) => match &object.rest {
-                Rest::Values(values) if object.fields.is_empty() => DeclKind::Map(self.child(values)),
-                Rest::Free if object.fields.is_empty() => DeclKind::Dyn,
+            Kind::Object(object) => match &object.additional {
+                AdditionalProperties::Values(values) if object.fields.is_empty() => {
+                    DeclKind::Map(self.child(values))
+                }
+                AdditionalProperties::Any if object.fields.is_empty() => DeclKind::Dyn,
                 _ => {
                     let mut fields = BTreeMap::new();
                     for field in &object.fields {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     registry::descriptor::Descriptor,
-    schema::{Child, Field, Gvk, Kind, ListType, Node, Object, Presence, Rest, Scalar, Schemas},
+    schema::{
+        AdditionalProperties, Child, Field, Gvk, Kind, ListType, Node, Object, Presence, Scalar, Schemas,
+    },
 };
 
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -74,7 +76,7 @@ impl<'g> Definitions<'g> {
         match &node.kind {
             Kind::Object(object) => {
                 object.fields.iter().for_each(|field| self.follow_child(&field.node));
-                if let Rest::Values(values) = &object.rest {
+                if let AdditionalProperties::Values(values) = &object.additional {
                     self.follow_child(values);
                 }
             }
@@ -210,7 +212,7 @@ fn of_object(object: &Object, dialect: Dialect) -> Value {
     if !required.is_empty() {
         schema["required"] = Value::Array(required);
     }
-    if let Rest::Values(values) = &object.rest {
+    if let AdditionalProperties::Values(values) = &object.additional {
         schema["additionalProperties"] = child(values, dialect);
     }
     if object.atomic {

@@ -15,7 +15,7 @@ pub fn parse(value: &Value) -> Option<i128> {
 
 /// As [`parse`], of text.
 pub fn parse_text(text: &str) -> Option<i128> {
-    quantity::thousandths(text)
+    quantity::milli_value(text)
 }
 
 /// Whether a quantity is written in powers of 1024.

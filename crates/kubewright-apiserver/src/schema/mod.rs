@@ -1,8 +1,9 @@
-//! What a type looks like, and everything that needs only that.
+//! Type schemas and the operations that need nothing else: decoding, canonical form, pruning, defaulting,
+//! validation.
 //!
-//! One model, [`Node`], describes a built-in type ([`Schemas::builtin`]) and a custom resource
-//! ([`TypeRef::from_structural`]), so server-side apply, pruning, defaulting and field validation have one engine
-//! for both.
+//! One model, [`Node`], describes built-in types ([`Schemas::builtin`]) and custom resources
+//! ([`TypeRef::from_structural`]), so server-side apply, pruning, defaulting and field validation have one
+//! engine for both.
 //!
 //! | you have | you want | use |
 //! |---|---|---|
@@ -12,9 +13,9 @@
 //! | a custom resource | defaults filled in | [`default::apply_defaults`] |
 //! | a custom resource | the errors of its schema | [`validate::Validator`], [`lists::validate`] |
 //!
-//! Pitfall: a structural schema says two different things about unknown fields. Pruning keeps them only below a
-//! node that itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
-//! keeps both answers.
+//! Pitfall: a structural schema has two rules for unknown fields. Pruning keeps them only below a node that
+//! itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
+//! stores both.
 
 pub mod body;
 mod builtin;
@@ -22,11 +23,11 @@ pub mod canonical;
 pub mod default;
 pub mod field;
 mod fields;
-pub(crate) mod go;
+pub mod go;
 pub mod lists;
 pub(crate) mod node;
 pub mod prune;
-pub(crate) mod quantity;
+pub mod quantity;
 mod structural;
 mod table;
 pub(crate) mod time;
@@ -35,7 +36,7 @@ pub mod validate;
 pub use builtin::{Definition, Gvk, Schemas};
 pub use fields::Fields;
 pub use node::{
-    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef, Wire,
-    WireForm,
+    AdditionalProperties, Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Scalar,
+    TypeRef, Wire, WireForm,
 };
 pub use structural::SchemaError;

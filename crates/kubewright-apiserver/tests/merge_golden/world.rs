@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kubewright_apiserver::{
-    apply::{ApplyError, FieldManager, FieldSet, keep_times_of_unchanged, scale},
+    apply::{ApplyError, FieldManager, FieldSet, keep_times_if_unchanged, scale},
     patch::{self, PatchError},
     schema::{
         Gvk, Schemas, TypeRef,
@@ -310,7 +310,7 @@ impl World {
             checked.map_err(refuse)?.findings
         });
         let printed = if request.content_type.contains("strategic") {
-            body::printed(&patch)
+            body::go_string(&patch)
         } else {
             patched.to_string()
         };
@@ -332,12 +332,13 @@ impl World {
     ) -> Result<Value, Refusal> {
         let kind = &request.kind;
         let reset = match (&*request.subresource, &kind.validator) {
-            ("status", None) => FieldSet::of_fields([&["spec"][..], &["metadata", "labels"]]),
-            (_, None) => FieldSet::of_fields([&["status"][..]]),
+            ("status", None) => FieldSet::from_field_names([&["spec"][..], &["metadata", "labels"]]),
+            (_, None) => FieldSet::from_field_names([&["status"][..]]),
             _ => FieldSet::new(),
         };
-        let fields =
-            FieldManager::new(&kind.schema, &kind.gvk, NOW).subresource(&request.subresource).reset(&reset);
+        let fields = FieldManager::new(&kind.schema, &kind.gvk, NOW)
+            .with_subresource(&request.subresource)
+            .with_reset_fields(&reset);
         let is_apply = request.content_type.contains("apply");
         let prepare = |object: Value| {
             let mut object = defaulted(kind, object);
@@ -387,7 +388,7 @@ impl World {
                 object["metadata"][field] = value.clone();
             }
         }
-        keep_times_of_unchanged(live, object);
+        keep_times_if_unchanged(live, object);
         if has_generation
             && (live["spec"] != object["spec"]
                 || (request.kind.validator.is_some() && other_content(live) != other_content(object)))
@@ -418,7 +419,7 @@ impl World {
                               "spec": {"replicas": parent["spec"]["replicas"]}});
         scale::to_scale(entries, &paths).unwrap().write_to(&mut live);
         let force = request.query.get("force").is_some_and(|force| force == "true");
-        let fields = FieldManager::new(&schema, &gvk, NOW).subresource("scale");
+        let fields = FieldManager::new(&schema, &gvk, NOW).with_subresource("scale");
         let config = apply_body(&request.body)?;
         let mut applied = fields
             .apply(Some(&live), &config, &request.manager, force)

@@ -9,7 +9,10 @@ use crate::{
         props::{Props, any},
         resource::prefixed,
     },
-    schema::{Child, Kind, Node, Rest, TypeRef, field::FieldError, prune::prune, validate::Validator},
+    schema::{
+        AdditionalProperties, Child, Kind, Node, TypeRef, field::FieldError, prune::prune,
+        validate::Validator,
+    },
 };
 
 pub(super) fn validate(schema: &Value, path: &str, require_pruned: bool) -> Vec<FieldError> {
@@ -73,10 +76,10 @@ fn visit(
 
 fn child<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let Kind::Object(object) = &node.kind else { return None };
-    match (object.field(name), &object.rest) {
+    match (object.field(name), &object.additional) {
         (Some(field), _) => Some(field.node.node()),
-        (None, Rest::Values(values)) => Some(Child::node(values)),
-        (None, Rest::Closed | Rest::Free) => None,
+        (None, AdditionalProperties::Values(values)) => Some(Child::node(values)),
+        (None, AdditionalProperties::Closed | AdditionalProperties::Any) => None,
     }
 }
 

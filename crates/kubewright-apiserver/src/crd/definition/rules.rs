@@ -154,8 +154,9 @@ pub(super) fn compile(
     for (i, written) in written.iter().enumerate() {
         let rule = Props::of(written);
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{i}].{name}");
-        let refuse =
-            |name: &str, detail: String| invalid(at(name), Value::Null, detail).shown_as(printed(rule));
+        let refuse = |name: &str, detail: String| {
+            invalid(at(name), Value::Null, detail).with_displayed_value(printed(rule))
+        };
         let optional_old = rule.flag("optionalOldSelf");
         let program = match Expression::compile(rule.text("rule"), &decl, optional_old) {
             Err(error) => {

@@ -212,13 +212,13 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if !unique {
         out.push(
             invalid("spec.versions", Value::Null, "must contain unique version names")
-                .shown_as(view.printed_versions()),
+                .with_displayed_value(view.printed_versions()),
         );
     }
     if view.versions.iter().filter(|version| version.storage).count() != 1 {
         out.push(
             invalid("spec.versions", Value::Null, "must have exactly one version marked as storage version")
-                .shown_as(view.printed_versions()),
+                .with_displayed_value(view.printed_versions()),
         );
     }
     if let Some(first) = view.versions.first().map(|version| version.name).filter(|name| !name.is_empty()) {

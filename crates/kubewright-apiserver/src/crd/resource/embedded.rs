@@ -7,7 +7,7 @@ use crate::{
     crd::names,
     registry::validation::names as metadata_names,
     schema::{
-        Child, Kind, Node, Rest, body,
+        AdditionalProperties, Child, Kind, Node, body,
         field::{ErrorKind, FieldError},
     },
 };
@@ -30,11 +30,11 @@ fn children(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
-                match (object.field(key), &object.rest) {
+                match (object.field(key), &object.additional) {
                     // Metadata is checked with the object that it is of.
                     (Some(field), _) if matches!(field.node, Child::Builtin(_)) => {}
                     (Some(field), _) => visit(field.node.node(), value, &child(path, key), out),
-                    (None, Rest::Values(values)) => {
+                    (None, AdditionalProperties::Values(values)) => {
                         visit(values.node(), value, &format!("{path}[{key}]"), out);
                     }
                     _ => {}

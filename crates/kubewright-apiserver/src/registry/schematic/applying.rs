@@ -45,6 +45,6 @@ fn refused(error: &ApplyError) -> Status {
             Status::plain(error.code(), "Conflict", message).causes(causes)
         }
         ApplyError::BadRequest(_) => Status::bad_request(message),
-        ApplyError::Internal(_) | ApplyError::Managed(_) => Status::internal(message),
+        _ => Status::internal(message),
     }
 }

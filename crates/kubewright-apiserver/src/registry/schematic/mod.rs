@@ -84,7 +84,7 @@ impl Semantics for Schematic {
 
     fn at_rest(&self, ty: &Descriptor, object: &mut Json) {
         if let Some(schema) = go_type(ty) {
-            as_value(object, |value| canonical::forget_empty(&schema, value));
+            as_value(object, |value| canonical::nullify_empty(&schema, value));
         }
     }
 

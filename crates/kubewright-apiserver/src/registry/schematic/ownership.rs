@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{go_type, gvk, members, schema};
 use crate::{
-    apply::{FieldManager, FieldSet, keep_times_of_unchanged},
+    apply::{FieldManager, FieldSet, keep_times_if_unchanged},
     crd::resource::Versions,
     registry::{
         custom::Custom,
@@ -59,21 +59,21 @@ impl<'s> Endpoint<'s> {
             ]),
             _ => None,
         };
-        let reset = FieldSet::of_fields(kept(ty, subresource).iter().copied());
+        let reset = FieldSet::from_field_names(kept(ty, subresource).iter().copied());
         let versions = ty.custom.as_ref().map(Custom::versions);
         Self { subresource, reset, only, versions }
     }
 
     /// The tracker of the fields that are written through this endpoint.
     pub(super) fn fields<'a>(&'a self, schema: &'a TypeRef, gvk: &'a Gvk, now: &'a str) -> FieldManager<'a> {
-        let fields = FieldManager::new(schema, gvk, now).subresource(self.subresource);
+        let fields = FieldManager::new(schema, gvk, now).with_subresource(self.subresource);
         let fields = match self.versions {
-            Some(versions) => fields.converter(versions),
+            Some(versions) => fields.with_converter(versions),
             None => fields,
         };
         match self.only {
-            Some(only) => fields.only(only),
-            None => fields.reset(&self.reset),
+            Some(only) => fields.with_allowed_paths(only),
+            None => fields.with_reset_fields(&self.reset),
         }
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn track_created(ty: &Descriptor, object: &mut Json, manager: &Manage
     let (gvk, endpoint) = (gvk(ty), Endpoint::new(ty, manager.subresource));
     let mut text = None;
     as_value(object, |new| {
-        text = endpoint.fields(&schema, &gvk, manager.now).created(new, &manager.name);
+        text = endpoint.fields(&schema, &gvk, manager.now).managed_fields_for_create(new, &manager.name);
     });
     text
 }
@@ -128,7 +128,7 @@ pub(super) fn track_created(ty: &Descriptor, object: &mut Json, manager: &Manage
 /// Takes the old times back where `managedFields` would differ only in them.
 pub(super) fn keep_times(before: &Json, after: &mut Json) {
     let old = Value::Object(before.clone());
-    as_value(after, |new| keep_times_of_unchanged(&old, new));
+    as_value(after, |new| keep_times_if_unchanged(&old, new));
 }
 
 #[cfg(test)]

@@ -74,21 +74,14 @@ fn check_kind(ty: &Descriptor, patched: &Value) -> Result<(), String> {
 
 /// The answer to a patch that cannot be merged.
 fn refused(error: &PatchError) -> Status {
-    let reason = match error {
-        PatchError::BadRequest(_) => "BadRequest",
-        PatchError::Unprocessable(_) => "Invalid",
-        PatchError::TooLarge(_) => "RequestEntityTooLarge",
-        // Upstream gives no reason here.
-        PatchError::Internal(_) => "",
-    };
-    let status = Status::plain(error.code(), reason, error.message());
+    let status = Status::plain(error.code(), error.reason(), error.message());
     if matches!(error, PatchError::Unprocessable(_)) { status.with_details() } else { status }
 }
 
 /// 422: the patched object is none of its type. Upstream shows the object, and leaves out its kind and name.
 fn does_not_fit(patched: &Value, why: &str) -> Status {
     let mut errors = Errors::default();
-    errors.invalid("patch", body::printed(patched), why);
+    errors.invalid("patch", body::go_string(patched), why);
     Status::invalid(About { group: "", kind: "", name: "" }, &errors)
 }
 
