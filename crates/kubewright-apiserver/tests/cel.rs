@@ -33,7 +33,7 @@ fn object() -> Value {
 }
 
 fn run(rule: &str) -> Result<bool, CelError> {
-    let decl = Decl::of(&schema(), false).unwrap();
+    let decl = Decl::from_schema(&schema(), false).unwrap();
     Expression::compile(rule, &decl, false)?.evaluate_bool(&object(), None, &mut 1_000_000)
 }
 
@@ -186,7 +186,7 @@ fn evaluation_fails_with_a_reason() {
 
 #[test]
 fn a_costly_evaluation_is_cut_off() {
-    let decl = Decl::of(&json!({"type": "array", "items": {"type": "integer"}}), false).unwrap();
+    let decl = Decl::from_schema(&json!({"type": "array", "items": {"type": "integer"}}), false).unwrap();
     let rule = Expression::compile("self.all(x, self.all(y, x == y))", &decl, false).unwrap();
     assert!(rule.estimated_cost() > 100_000_000);
     let many: Vec<i64> = vec![1; 2000];
@@ -211,7 +211,9 @@ fn a_costly_evaluation_is_cut_off() {
 #[test]
 fn bounded_sizes_bound_the_cost() {
     let cost = |schema: Value, rule: &str| {
-        Expression::compile(rule, &Decl::of(&schema, false).unwrap(), false).unwrap().estimated_cost()
+        Expression::compile(rule, &Decl::from_schema(&schema, false).unwrap(), false)
+            .unwrap()
+            .estimated_cost()
     };
     let rule = "self.all(x, x.contains('a'))";
     let open = cost(json!({"type": "array", "items": {"type": "string"}}), rule);
@@ -257,7 +259,7 @@ fn estimates_are_those_of_the_real_server() {
         (json!({"x-kubernetes-int-or-string": true}), "isQuantity(self)", 314_574),
         (json!({"type": "string", "enum": ["A", "LongValue"]}), "self.contains('A')", 2),
     ] {
-        let decl = Decl::of(&schema, false).unwrap();
+        let decl = Decl::from_schema(&schema, false).unwrap();
         assert_eq!(
             Expression::compile(rule, &decl, false).unwrap().estimated_cost(),
             wanted,
@@ -269,7 +271,7 @@ fn estimates_are_those_of_the_real_server() {
 proptest! {
     #[test]
     fn no_text_and_no_value_makes_it_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
-        let decl = Decl::of(&schema(), false).unwrap();
+        let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s, "t": s, "u": s, "y": s, "ios": s});
         for rule in [rule.clone(), format!("self.s.{rule}"), format!("self.i {rule} > 1")] {
             if let Ok(program) = Expression::compile(&rule, &decl, false) {
@@ -280,7 +282,7 @@ proptest! {
 
     #[test]
     fn library_functions_take_any_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
-        let decl = Decl::of(&schema(), false).unwrap();
+        let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s});
         for rule in [
             "isIP(self.s) || isCIDR(self.s) || isURL(self.s) || isQuantity(self.s) || isSemver(self.s)",

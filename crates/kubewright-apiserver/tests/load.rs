@@ -103,7 +103,7 @@ async fn follow(service: ApiService, namespace: usize, mut from: u64, objects: u
 
 /// Runs the load; how often a watcher that reads was cut off all the same.
 async fn run(load: Load) -> usize {
-    let retention = Retention { events: load.history, ..Retention::default() };
+    let retention = Retention::default().with_events(load.history);
     let server = ApiServer::builder().seed(1).retention(retention).in_process().unwrap();
     let admin = User { name: "a".into(), groups: vec![MASTERS.into()], ..User::default() };
     let service = server.service().for_peer(admin);

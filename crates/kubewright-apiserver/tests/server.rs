@@ -179,7 +179,7 @@ async fn a_streaming_list_marks_the_end_of_what_exists() {
 
 #[tokio::test]
 async fn a_slow_watcher_is_cut_off_while_writers_go_on() {
-    let retention = Retention { events: 8, bytes: 1 << 20 };
+    let retention = Retention::default().with_events(8).with_bytes(1 << 20);
     let server = ApiServer::builder().retention(retention).in_process().unwrap();
     let maps = maps(server.client());
     let start = maps.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();

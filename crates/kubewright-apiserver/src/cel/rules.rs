@@ -1,33 +1,31 @@
-//! All rules of a schema, run over an object and its old self.
+//! Validation of an object with all rules of its schema.
 //!
-//! A rule that looks at `oldSelf` runs only where there is an old value to compare with: fields and map values by name,
-//! items of associative lists by their keys, items of other lists never. `optionalOldSelf` runs it regardless. What
-//! was wrong before and has not changed is let pass with a warning (ratcheting), unless the rule is about the change.
+//! A rule that uses `oldSelf` runs only if there is a correlated old value: fields and map values by name,
+//! items of associative lists by key, items of other lists never. `optionalOldSelf` runs it regardless.
+//! Errors of unchanged values become warnings (ratcheting), except for transition rules.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{CelError, Decl, Expression, Output};
+use super::{CelError, Decl, Expression, Output, program::CALL_COST_LIMIT};
 use crate::{
     crd::{definition::valid_path, props::Props},
     schema::field::{ErrorKind, FieldError},
 };
 
-/// The most one rule may cost on one value.
-const PER_CALL: u64 = 1_000_000;
-/// The most all rules may cost on one object.
-const PER_OBJECT: u64 = 10_000_000;
-const LONGEST_MESSAGE: usize = 5 * 1024;
+/// Maximum cost of all rules on one object.
+const OBJECT_COST_LIMIT: u64 = 10_000_000;
+const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What is left to spend on an object.
+/// Remaining cost budget of an object.
 #[derive(Debug, Clone)]
 pub struct Budget(Option<u64>);
 
 impl Budget {
-    /// The whole budget of one write.
+    /// Returns the full budget of one write.
     pub fn per_object() -> Self {
-        Self(Some(PER_OBJECT))
+        Self(Some(OBJECT_COST_LIMIT))
     }
 
     fn is_spent(&self) -> bool {
@@ -35,12 +33,12 @@ impl Budget {
     }
 }
 
-/// What running the rules found.
+/// Result of validation.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// The errors, in the order of the schema's fields.
+    /// Errors, in the order of the schema's fields.
     pub errors: Vec<FieldError>,
-    /// The errors that ratcheting lets pass, as warnings.
+    /// Errors suppressed by ratcheting, as warnings.
     pub warnings: Vec<String>,
 }
 
@@ -55,7 +53,7 @@ struct Rule {
     optional_old: bool,
 }
 
-/// The compiled rules of a schema.
+/// Compiled rules of a schema.
 #[derive(Debug, Clone)]
 pub struct Rules {
     kind: String,
@@ -67,7 +65,8 @@ pub struct Rules {
     properties: BTreeMap<String, Self>,
 }
 
-/// Whether a value can be matched with its old self, and if not, whether the nearest one above that can is unchanged.
+/// Whether a value is correlated with its old value, and if not, whether its nearest correlated ancestor is
+/// unchanged.
 #[derive(Debug, Clone, Copy)]
 enum Ratchet<'v> {
     Off,
@@ -76,7 +75,7 @@ enum Ratchet<'v> {
 }
 
 impl<'v> Ratchet<'v> {
-    fn lets_pass(self) -> bool {
+    fn suppresses_errors(self) -> bool {
         match self {
             Self::Off => false,
             Self::Matched { new, old } => old == Some(new),
@@ -87,7 +86,7 @@ impl<'v> Ratchet<'v> {
     fn below(self, new: &'v Value, old: Option<&'v Value>, can_match: bool) -> Self {
         match self {
             Self::Matched { old: Some(_), .. } if can_match && old.is_some() => Self::Matched { new, old },
-            Self::Matched { .. } => Self::Unmatched { above: self.lets_pass() },
+            Self::Matched { .. } => Self::Unmatched { above: self.suppresses_errors() },
             other => other,
         }
     }
@@ -98,7 +97,7 @@ impl Rules {
     pub fn compile(schema: &Value, is_resource: bool) -> Option<Self> {
         let props = Props::of(schema);
         let written = props.list("x-kubernetes-validations");
-        let decl = if written.is_empty() { None } else { Decl::of(schema, is_resource) };
+        let decl = if written.is_empty() { None } else { Decl::from_schema(schema, is_resource) };
         let rules: Vec<Rule> = written
             .iter()
             .filter(|rule| !Props::of(rule).text("rule").trim().is_empty())
@@ -238,7 +237,7 @@ impl Rule {
         }
     }
 
-    /// The message, or the rule itself.
+    /// Returns the message, or the rule itself.
     fn shown(&self) -> &str {
         if self.message.is_empty() { &self.text } else { &self.message }
     }
@@ -264,7 +263,7 @@ impl Rule {
             return;
         }
         let shown = self.shown();
-        let outcome = spend(budget, |call| program.evaluate_bool(value, old, call));
+        let outcome = within_budget(budget, |call| program.evaluate_bool(value, old, call));
         match outcome {
             Some(Ok(true)) => return,
             Some(Ok(false)) => {}
@@ -298,7 +297,7 @@ impl Rule {
         let detail = if self.reason == ErrorKind::Duplicate { String::new() } else { detail };
         let error = FieldError::new(self.reason, field, value.clone(), detail);
         let error = if matches!(kind, "object" | "array") { error.without_value() } else { error };
-        if !program.uses_old_self() && ratchet.lets_pass() {
+        if !program.uses_old_self() && ratchet.suppresses_errors() {
             found.warnings.push(error.to_string());
         } else {
             found.errors.push(error);
@@ -307,17 +306,17 @@ impl Rule {
 
     fn message_of(&self, value: &Value, old: Option<&Value>, budget: &mut Budget) -> Option<String> {
         let program = self.message_program.as_ref()?;
-        let text = spend(budget, |call| program.evaluate_string(value, old, call))?.ok()?;
+        let text = within_budget(budget, |call| program.evaluate_string(value, old, call))?.ok()?;
         let text = text.trim();
-        let good = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+        let good = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
         good.then(|| text.to_owned())
     }
 }
 
-/// Runs something within the budget of a call and of the object; `None` when the latter is used up.
-fn spend<T>(budget: &mut Budget, run: impl FnOnce(&mut u64) -> T) -> Option<T> {
-    let mut call = PER_CALL;
+/// Runs `run` within the budgets of a call and of the object; `None` if the latter is spent.
+fn within_budget<T>(budget: &mut Budget, run: impl FnOnce(&mut u64) -> T) -> Option<T> {
+    let mut call = CALL_COST_LIMIT;
     let outcome = run(&mut call);
-    budget.0 = budget.0.and_then(|left| left.checked_sub(PER_CALL - call));
+    budget.0 = budget.0.and_then(|left| left.checked_sub(CALL_COST_LIMIT - call));
     budget.0.map(|_| outcome)
 }

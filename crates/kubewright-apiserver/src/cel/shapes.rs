@@ -1,4 +1,4 @@
-//! The types of built-in objects as declarations, for checking expressions against them.
+//! Declarations of built-in types, for type-checking expressions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,31 +9,31 @@ use super::{
 use crate::schema::{AdditionalProperties, Child, Kind, ListType, Node, Scalar};
 
 impl Decl {
-    /// The type of a shape. What refers to itself can be anything from the second time on.
-    pub fn of_shape(shape: &Node) -> Arc<Self> {
-        Shapes::default().node(shape)
+    /// Creates the declaration of a built-in type. Recursive types are dynamic from the second level on.
+    pub fn from_type(node: &Node) -> Arc<Self> {
+        DeclBuilder::default().node(node)
     }
 }
 
 #[derive(Default)]
-struct Shapes {
-    /// The definitions that are being looked at.
-    above: Vec<u16>,
+struct DeclBuilder {
+    /// Definitions that are being converted.
+    ancestors: Vec<u16>,
 }
 
 fn sized(kind: DeclKind) -> Arc<Decl> {
     Arc::new(Decl { kind, max_elements: u64::MAX, min_size: 1 })
 }
 
-impl Shapes {
+impl DeclBuilder {
     fn child(&mut self, child: &Child) -> Arc<Decl> {
         let Child::Builtin(id) = child else { return self.node(child.node()) };
-        if self.above.contains(id) {
+        if self.ancestors.contains(id) {
             return sized(DeclKind::Dyn);
         }
-        self.above.push(*id);
+        self.ancestors.push(*id);
         let found = self.node(child.node());
-        self.above.pop();
+        self.ancestors.pop();
         found
     }
 

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     apply::{PathElement, scale::ReplicasPaths},
     crd::resource::{CustomResource, ResourceError, Versions, scale::ScalePaths},
-    storage::{Draft, Object, Written},
+    storage::{Draft, Object, StoredVersion},
 };
 
 /// In the order in which upstream's discovery has them.
@@ -176,7 +176,7 @@ impl Custom {
     /// Whether stored bytes were written in this version and by its present schema.
     pub fn is_current(&self, object: &Object) -> bool {
         let (version, schema) = (&*self.resource().gvk().version, self.resource().fingerprint());
-        object.meta.written.as_ref().is_some_and(|by| &*by.version == version && by.schema == schema)
+        object.meta.stored_version.as_ref().is_some_and(|by| &*by.version == version && by.schema == schema)
     }
 
     /// A stored object as this version shows it.
@@ -188,7 +188,7 @@ impl Custom {
             json.insert("apiVersion".into(), gvk.api_version().into());
             return json;
         }
-        let written = object.meta.written.as_ref().map(|by| &*by.version);
+        let written = object.meta.stored_version.as_ref().map(|by| &*by.version);
         let storage = self.versions().storage().map(|storage| &*storage.gvk().version);
         let version = written.or(storage).unwrap_or(&gvk.version);
         json.insert("apiVersion".into(), format!("{}/{version}", gvk.group).into());
@@ -214,7 +214,7 @@ impl Custom {
         let Some(storage) = self.versions().storage() else { return draft };
         // What was converted on the way has not seen the defaults of the version it is stored in.
         let schema = if self.is_stored() { storage.fingerprint() } else { 0 };
-        draft.written(Written { version: storage.gvk().version.as_str().into(), schema })
+        draft.with_stored_version(StoredVersion { version: storage.gvk().version.as_str().into(), schema })
     }
 
     /// Takes away what the schema does not have and fills in its defaults; says what went.

@@ -292,7 +292,7 @@ impl Descriptor {
         let prefix = self.prefix();
         let mut bytes = Vec::with_capacity(prefix.len() + object.size());
         bytes.extend_from_slice(prefix.as_bytes());
-        object.pieces_inside(|piece| bytes.extend_from_slice(piece));
+        object.for_each_member_chunk(|chunk| bytes.extend_from_slice(chunk));
         bytes
     }
 }

@@ -30,7 +30,7 @@ pub mod prune;
 pub mod quantity;
 mod structural;
 mod table;
-pub(crate) mod time;
+pub mod time;
 pub mod validate;
 
 pub use builtin::{Definition, Gvk, Schemas};

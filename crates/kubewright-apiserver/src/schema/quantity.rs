@@ -54,6 +54,11 @@ pub fn milli_value(text: &str) -> Option<i128> {
     Some(round_away(parse(text)?.nanos, NANO / 1000))
 }
 
+/// Returns a quantity in billionths; finer amounts are rounded away from zero. `None` if it does not parse.
+pub fn nano_value(text: &str) -> Option<i128> {
+    parse(text).map(|parsed| parsed.nanos)
+}
+
 const NANO: i128 = 1_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

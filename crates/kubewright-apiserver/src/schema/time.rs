@@ -1,10 +1,10 @@
 //! Parsing and formatting of RFC 3339 times for `metav1.Time` and `metav1.MicroTime`.
 
 /// Seconds since the Unix epoch and nanoseconds.
-pub(crate) type Timestamp = (i64, u32);
+pub type Timestamp = (i64, u32);
 
 /// Parses a time with seconds and a zone offset; `None` if Go would reject it.
-pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+pub fn parse(text: &str) -> Option<Timestamp> {
     let number = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to).filter(|part| part.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
     };
@@ -41,13 +41,13 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
 }
 
 /// Formats as `metav1.Time`: whole seconds in UTC.
-pub(crate) fn format_seconds((seconds, _): Timestamp) -> String {
+pub fn format_seconds((seconds, _): Timestamp) -> String {
     format!("{}Z", format_date_time(seconds))
 }
 
 /// Returns whether a string has the layout of whole seconds in UTC. It does not check that the date exists;
 /// [`parse`] does. A valid time of this layout is canonical.
-pub(crate) fn has_seconds_layout(text: &str) -> bool {
+pub fn has_seconds_layout(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() == 20
         && bytes.iter().zip(b"dddd-dd-ddTdd:dd:ddZ").all(|(byte, form)| match form {
@@ -57,11 +57,12 @@ pub(crate) fn has_seconds_layout(text: &str) -> bool {
 }
 
 /// Formats as `metav1.MicroTime`: six fractional digits, in UTC.
-pub(crate) fn format_micros((seconds, nanos): Timestamp) -> String {
+pub fn format_micros((seconds, nanos): Timestamp) -> String {
     format!("{}.{:06}Z", format_date_time(seconds), nanos / 1000)
 }
 
-fn format_date_time(seconds: i64) -> String {
+/// Formats as `2006-01-02T15:04:05`.
+pub fn format_date_time(seconds: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil_from_days(days);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
@@ -78,13 +79,14 @@ fn days_in(year: i64, month: i64) -> Option<i64> {
     })
 }
 
-/// Returns days since the epoch, counting years from March so that the leap day is last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+/// Returns the days since the epoch of a date, counting years from March so that the leap day is last.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (m * 153 + 2) / 5 + day - 719_469
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Returns year, month and day of a number of days since the epoch.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -146,7 +146,7 @@ pub(super) fn compile(
     if written.is_empty() {
         return out;
     }
-    let Some(decl) = Decl::of(schema, scope.is_resource) else {
+    let Some(decl) = Decl::from_schema(schema, scope.is_resource) else {
         let detail = "failed to retrieve type information for x-kubernetes-validations";
         return vec![invalid(format!("{path}.x-kubernetes-validations"), Value::Null, detail)];
     };

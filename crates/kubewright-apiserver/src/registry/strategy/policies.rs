@@ -91,7 +91,7 @@ fn validate_policy(new: &Json, old: Option<&Json>, errors: &mut Errors) {
     }
     let mut environment = expression_names(None, has_params, None, true);
     for (n, variable) in objects(spec, "variables").enumerate() {
-        environment = environment.composed();
+        environment = environment.with_variables();
         validate_variable(variable, &mut environment, &format!("spec.variables[{n}]"), errors);
     }
     if mutating {
@@ -249,7 +249,7 @@ fn validate_validations(policy: &Json, spec: &Json, environment: &Environment, e
         return;
     }
     let has_params = spec.contains_key("paramKind");
-    let messages = expression_names(None, has_params, None, false).sharing_variables(environment);
+    let messages = expression_names(None, has_params, None, false).with_variables_of(environment);
     for (n, validation) in objects(spec, "validations").enumerate() {
         validate_validation(validation, environment, &messages, &format!("spec.validations[{n}]"), errors);
     }
@@ -315,7 +315,7 @@ fn validate_validation(
 }
 
 fn validate_mutations(spec: &Json, environment: Environment, errors: &mut Errors) {
-    let environment = environment.composed().patches();
+    let environment = environment.with_variables().with_patches();
     if list(spec, "mutations").is_empty() {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
