@@ -1,4 +1,4 @@
-//! The expression language: what rules mean, what they may not say, and what stops them.
+//! Tests of CEL: semantics, compile errors and cost limits.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ fn run(rule: &str) -> Result<bool, CelError> {
 }
 
 #[test]
-fn rules_that_hold() {
+fn true_expressions() {
     for rule in [
         // Fields and their names.
         "self.my_field == 'u' && self.dash__dash__ed == 'd' || false",
@@ -46,14 +46,14 @@ fn rules_that_hold() {
         "self.i == 3 && self.d == 2.0 && self.i > 2.5 && self.d < 3",
         "type(self.s) == string && type(self.i) == int && type(self.ios) == string",
         "self.ios == '50%' && !(self.ios == 3)",
-        // Logic absorbs errors of the other side.
+        // Logical operators absorb errors of the other operand.
         "true || self.l[9] == 1",
         "!(self.l[9] == 1 && false)",
         "self.b ? self.i == 3 : self.l[9] == 1",
         // Arithmetic and precedence.
         "1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && 7 % 4 == 3 && -self.i == -3 && 7 / 2 == 3",
         "1u + 2u == 3u && 0x10 == 16 && 1e3 == 1000.0 && .5 + .5 == 1.0",
-        // Strings count characters.
+        // String sizes count characters.
         "self.s.size() == 5 && size(self.s) == 5 && self.s.startsWith('h') && self.s.endsWith('lo')",
         "self.s.charAt(1) == 'é' && self.s.indexOf('l') == 2 && self.s.lastIndexOf('l') == 3 && self.s.indexOf('z') == -1",
         "self.s.substring(1, 3) == 'él' && self.s.substring(3) == 'lo' && 'AbC'.lowerAscii() == 'abc'",
@@ -112,7 +112,7 @@ fn rules_that_hold() {
 }
 
 #[test]
-fn expressions_that_do_not_compile_say_why_and_where() {
+fn compile_errors_have_message_and_position() {
     for (rule, wanted) in [
         ("self.nope == 1", "<input>:1:5: undefined field 'nope'"),
         ("self.free == 1", "<input>:1:5: undefined field 'free'"),
@@ -185,7 +185,7 @@ fn evaluation_fails_with_a_reason() {
 }
 
 #[test]
-fn a_costly_evaluation_is_cut_off() {
+fn an_evaluation_over_the_cost_limit_fails() {
     let decl = Decl::from_schema(&json!({"type": "array", "items": {"type": "integer"}}), false).unwrap();
     let rule = Expression::compile("self.all(x, self.all(y, x == y))", &decl, false).unwrap();
     assert!(rule.estimated_cost() > 100_000_000);
@@ -222,9 +222,9 @@ fn bounded_sizes_bound_the_cost() {
     assert!(open > 1_000_000 && bounded < 100, "{open} {bounded}");
 }
 
-/// Numbers that the real server's own tests expect.
+/// Expected numbers of upstream's own tests.
 #[test]
-fn estimates_are_those_of_the_real_server() {
+fn estimates_equal_those_of_upstream() {
     let list = |of: Value, max: Value| json!({"type": "array", "items": of, "maxItems": max});
     let map =
         |of: Value, max: Value| json!({"type": "object", "additionalProperties": of, "maxProperties": max});
@@ -270,7 +270,7 @@ fn estimates_are_those_of_the_real_server() {
 
 proptest! {
     #[test]
-    fn no_text_and_no_value_makes_it_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
+    fn arbitrary_rules_and_values_do_not_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
         let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s, "t": s, "u": s, "y": s, "ios": s});
         for rule in [rule.clone(), format!("self.s.{rule}"), format!("self.i {rule} > 1")] {
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn library_functions_take_any_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
+    fn library_functions_accept_arbitrary_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
         let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s});
         for rule in [
@@ -301,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn old_items_are_found_by_their_keys_and_unchanged_faults_pass() {
+fn old_items_are_correlated_by_key_and_unchanged_errors_are_ratcheted() {
     let schema = json!({"type": "object", "properties": {
         "lm": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {
             "type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer",

@@ -399,7 +399,8 @@ mod tests {
     use super::*;
     use crate::schema::Schemas;
 
-    /// Returns whether `managed_fields_for_create` succeeded, after checking it against the result of the comparison.
+    /// Returns whether `managed_fields_for_create` succeeded, after checking it against the result of the
+    /// comparison.
     fn agrees_with_comparison(gvk: &Gvk, mut object: Value) -> bool {
         let schema = Schemas::builtin().lookup(gvk).unwrap();
         canonical::canonicalise(&schema, &mut object);

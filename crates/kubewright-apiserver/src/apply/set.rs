@@ -45,7 +45,7 @@ impl FieldSet {
         set
     }
 
-    /// Whether no path is in the set.
+    /// Returns whether no path is in the set.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -59,7 +59,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether the path is a member.
+    /// Returns whether the path is a member.
     pub fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,

@@ -15,8 +15,8 @@ use crate::schema::{Node, TypeRef};
 
 /// Converter of an object to another version of its group, for managers that wrote in that version.
 ///
-/// Use [`SingleVersion`] for types with a single version. A CRD with several versions needs its own: the object
-/// with `apiVersion` replaced and the schema of that version, or the response of a conversion webhook.
+/// Use [`SingleVersion`] for types with a single version. A CRD with several versions needs its own: the
+/// object with `apiVersion` replaced and the schema of that version, or the response of a conversion webhook.
 pub trait Converter {
     /// Returns the object in `api_version` and its schema; `None` if that version no longer exists, in which
     /// case its managers are dropped.

@@ -50,7 +50,7 @@ impl Decl {
     /// Creates the type of a schema; `None` if rules cannot access it. A resource has apiVersion, kind and
     /// the name in its metadata.
     pub fn from_schema(schema: &Value, is_resource: bool) -> Option<Arc<Self>> {
-        let props = Props::of(schema);
+        let props = Props::new(schema);
         let max_length = props.number("maxLength").map(|n| u64::try_from(n).unwrap_or_default());
         let text = |kind, min_size, max: u64| Self { kind, max_elements: max, min_size };
         let decl = match props.kind() {
@@ -59,7 +59,8 @@ impl Decl {
             }
             "array" => {
                 let items = props.items()?;
-                let elem = Self::from_schema(items, Props::of(items).flag("x-kubernetes-embedded-resource"))?;
+                let elem =
+                    Self::from_schema(items, Props::new(items).flag("x-kubernetes-embedded-resource"))?;
                 let max =
                     props.number("maxItems").map_or((MAX_REQUEST - 2) / (elem.min_size + 1), at_least_zero);
                 let kind = match props.text("x-kubernetes-list-type") {
@@ -74,7 +75,7 @@ impl Decl {
             "object" if !is_resource && props.values().is_some() => {
                 let values = props.values()?;
                 let value =
-                    Self::from_schema(values, Props::of(values).flag("x-kubernetes-embedded-resource"))?;
+                    Self::from_schema(values, Props::new(values).flag("x-kubernetes-embedded-resource"))?;
                 let max = props
                     .number("maxProperties")
                     .map_or((MAX_REQUEST - 2) / (value.min_size + 6), at_least_zero);
@@ -106,9 +107,9 @@ impl Decl {
         let mut fields = BTreeMap::new();
         let mut min_size = 2;
         let mut add = |name: &str, schema: &Value| {
-            let embedded = Props::of(schema).flag("x-kubernetes-embedded-resource");
+            let embedded = Props::new(schema).flag("x-kubernetes-embedded-resource");
             let Some(decl) = Self::from_schema(schema, embedded) else { return };
-            if required.contains(&name) && Props::of(schema).get("default").is_none() {
+            if required.contains(&name) && Props::new(schema).get("default").is_none() {
                 min_size += name.len() as u64 + decl.min_size + 4;
             }
             if let Some(identifier) = escape(name) {
@@ -121,9 +122,9 @@ impl Decl {
             }
         }
         if is_resource {
-            let meta = props.property("metadata").map_or(Props(None), Props::of);
+            let meta = props.property("metadata").map_or(Props(None), Props::new);
             let capped = |name: &str, limit: i64| {
-                let own = meta.property(name).and_then(|schema| Props::of(schema).number("maxLength"));
+                let own = meta.property(name).and_then(|schema| Props::new(schema).number("maxLength"));
                 json!({"type": "string", "maxLength": own.unwrap_or(limit).min(limit)})
             };
             let metadata = json!({"type": "object", "properties": {

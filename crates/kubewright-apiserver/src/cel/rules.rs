@@ -95,15 +95,15 @@ impl<'v> Ratchet<'v> {
 impl Rules {
     /// Compiles the rules of a schema; `None` if it has none.
     pub fn compile(schema: &Value, is_resource: bool) -> Option<Self> {
-        let props = Props::of(schema);
+        let props = Props::new(schema);
         let written = props.list("x-kubernetes-validations");
         let decl = if written.is_empty() { None } else { Decl::from_schema(schema, is_resource) };
         let rules: Vec<Rule> = written
             .iter()
-            .filter(|rule| !Props::of(rule).text("rule").trim().is_empty())
-            .map(|rule| Rule::compile(Props::of(rule), schema, decl.as_ref()))
+            .filter(|rule| !Props::new(rule).text("rule").trim().is_empty())
+            .map(|rule| Rule::compile(Props::new(rule), schema, decl.as_ref()))
             .collect();
-        let embedded = |schema: &Value| Props::of(schema).flag("x-kubernetes-embedded-resource");
+        let embedded = |schema: &Value| Props::new(schema).flag("x-kubernetes-embedded-resource");
         let child = |schema: &Value| Self::compile(schema, embedded(schema)).map(Box::new);
         let (items, values) = (props.items().and_then(child), props.values().and_then(child));
         let properties: BTreeMap<_, _> = props

@@ -1,7 +1,7 @@
 //! Table of function signatures.
 //!
-//! A line is `target@name(arguments) result`, without `target@` for a global function; capital letters are type
-//! parameters.
+//! A line is `target@name(arguments) result`, without `target@` for a global function; capital letters are
+//! type parameters.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 

@@ -1,13 +1,13 @@
-//! Reading a schema as it is written in a CRD; `null` counts as absent.
+//! Accessors of a CRD's schema in JSON; `null` counts as absent.
 
 use serde_json::{Map, Value};
 
-/// One node of an `openAPIV3Schema`.
+/// Node of an `openAPIV3Schema`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Props<'s>(pub(crate) Option<&'s Map<String, Value>>);
 
 impl<'s> Props<'s> {
-    pub(crate) fn of(value: &'s Value) -> Self {
+    pub(crate) fn new(value: &'s Value) -> Self {
         Self(value.as_object())
     }
 
@@ -52,32 +52,32 @@ impl<'s> Props<'s> {
         self.properties().next().is_some()
     }
 
-    /// The schema of the items; a list of schemas is no schema.
+    /// Returns the schema of the items; a list of schemas is ignored.
     pub(crate) fn items(self) -> Option<&'s Value> {
         self.get("items").filter(|items| items.is_object())
     }
 
-    /// The schema of a map's values.
+    /// Returns the schema of a map's values.
     pub(crate) fn values(self) -> Option<&'s Value> {
         self.get("additionalProperties").filter(|values| values.is_object())
     }
 }
 
-/// Whether some node of the schema, itself included, is as asked.
-pub(crate) fn any(schema: &Value, ask: &dyn Fn(Props<'_>) -> bool) -> bool {
-    let props = Props::of(schema);
+/// Returns whether a node of the schema, including the root, matches the predicate.
+pub(crate) fn any(schema: &Value, matches: &dyn Fn(Props<'_>) -> bool) -> bool {
+    let props = Props::new(schema);
     let lists = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|name| props.list(name));
     let single = [props.items(), props.values(), props.get("not")].into_iter().flatten();
-    ask(props)
+    matches(props)
         || props
             .properties()
             .map(|(_, schema)| schema)
             .chain(lists)
             .chain(single)
-            .any(|schema| any(schema, ask))
+            .any(|schema| any(schema, matches))
 }
 
-/// The place of a field, made on the way; `None` where something before it is no object: bodies can be anything.
+/// Returns the value at a path, creating its parents; `None` if one of them is not an object.
 pub(crate) fn entry<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Value> {
     let mut at = object;
     for name in path {
@@ -89,7 +89,7 @@ pub(crate) fn entry<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut 
     Some(at)
 }
 
-/// Sets a field, unless something before it is no object.
+/// Sets a field, unless one of its parents is not an object.
 pub(crate) fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     if let Some(place) = entry(object, path) {
         *place = value.into();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    descriptor::{DefaultPropagation, Descriptor, Found, Generation, Json, Scope, Subresource, Text},
+    descriptor::{CachedSchema, DefaultPropagation, Descriptor, Generation, Json, Scope, Subresource, Text},
     json::as_value,
     strategy,
     validation::Errors,
@@ -43,7 +43,7 @@ impl Definition {
         Ok(Self {
             spec: crd["spec"].clone(),
             names: crd["status"]["acceptedNames"].clone(),
-            versions: Versions::of(crd)?,
+            versions: Versions::new(crd)?,
             closed: CancellationToken::new(),
         })
     }
@@ -119,7 +119,7 @@ impl Definition {
             conversion: None,
             strategy: strategy::plain(),
             custom: Some(Custom { definition: Arc::clone(self), at, terminating }),
-            builtin_schema: Found::default(),
+            builtin_schema: CachedSchema::default(),
         }
     }
 }
@@ -223,7 +223,7 @@ impl Custom {
         as_value(object, |value| {
             gone = self.resource().prune(value);
             self.resource().apply_defaults(value);
-            self.resource().settle_metadata(value);
+            self.resource().canonicalise_metadata(value);
         });
         gone
     }
@@ -251,7 +251,7 @@ impl Custom {
                 Some(old) if subresource == "status" => resource.validate_status_update(new, old),
                 Some(old) => resource.validate_update(new, old),
             };
-            errors.adopt(&found.errors);
+            errors.extend_from_schema(&found.errors);
             warnings = found.warnings;
         });
         warnings

@@ -10,7 +10,7 @@
 //! | a request body | a value, its repeated keys and unknown fields | [`body::decode`] |
 //! | an object of a built-in type | the form in which Go writes it | [`canonical::canonicalise`] |
 //! | a custom resource | unknown fields removed | [`prune::prune`] |
-//! | a custom resource | defaults filled in | [`default::apply_defaults`] |
+//! | a custom resource | defaults set | [`default::apply_defaults`] |
 //! | a custom resource | the errors of its schema | [`validate::Validator`], [`lists::validate`] |
 //!
 //! Pitfall: a structural schema has two rules for unknown fields. Pruning keeps them only below a node that

@@ -104,7 +104,7 @@ pub enum WireForm {
     SchemaOrStrings,
 }
 
-/// When Go's JSON encoder writes a field, which determines stored objects and their managedFields.
+/// Condition for Go's JSON encoder to write a field, which determines stored objects and their managedFields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Presence {
     /// A pointer: absent, or any value including zero.
@@ -142,7 +142,7 @@ pub struct List {
     pub list_type: ListType,
 }
 
-/// How server-side apply merges the items of a list.
+/// Merge rule of a list in server-side apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListType {
     /// One owner, replaced as a whole.

@@ -1,4 +1,4 @@
-//! The checks of group, scope, names and deprecation warnings.
+//! Validation of group, scope, names and deprecation warnings.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The checks of whole objects inside of a custom resource (`x-kubernetes-embedded-resource`): they say what they are,
-//! and their metadata is that of an object.
+//! Validation of objects embedded in a custom resource (`x-kubernetes-embedded-resource`): they need
+//! apiVersion and kind, and valid object metadata.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What is wrong with the objects inside of a custom resource; the resource itself is checked elsewhere.
+/// Validates the embedded objects of a custom resource, not the resource itself.
 pub(super) fn validate(schema: &Node, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     children(schema, object, "", &mut out);
@@ -31,7 +31,7 @@ fn children(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
                 match (object.field(key), &object.additional) {
-                    // Metadata is checked with the object that it is of.
+                    // Metadata is validated with its object.
                     (Some(field), _) if matches!(field.node, Child::Builtin(_)) => {}
                     (Some(field), _) => visit(field.node.node(), value, &child(path, key), out),
                     (None, AdditionalProperties::Values(values)) => {
@@ -133,7 +133,7 @@ mod tests {
     use crate::schema::TypeRef;
 
     #[test]
-    fn an_embedded_object_must_say_what_it_is_and_have_metadata_that_could_be_stored() {
+    fn an_embedded_object_needs_a_type_and_valid_metadata() {
         let template = json!({"type": "object", "x-kubernetes-embedded-resource": true,
                               "x-kubernetes-preserve-unknown-fields": true});
         let schema = TypeRef::from_structural(&json!({"type": "object", "properties": {

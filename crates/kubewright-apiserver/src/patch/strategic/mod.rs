@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that merges lists by key where the schema says so.
+//! Strategic merge patch: a merge patch that merges lists by key if the schema has one.
 //!
 //! Maps are merged; lists with the patch strategy `merge` are merged by their merge key (or as sets of
 //! scalars), other lists are replaced. Directives in the patch control the merge: `$patch: replace | delete`,

@@ -1,4 +1,4 @@
-//! Admission policies and their bindings: what is filled in and what is refused.
+//! Defaults and validation of admission policies and their bindings.
 
 use serde_json::Value;
 
@@ -37,12 +37,12 @@ pub(super) static BINDING: Strategy = Strategy {
     ..PLAIN
 };
 
-/// More conditions than this are refused.
-const MOST_CONDITIONS: usize = 64;
-/// More annotations than this are refused.
-const MOST_ANNOTATIONS: usize = 20;
-/// Longer expressions of annotations than this are refused.
-const LONGEST_ANNOTATION: usize = 5 * 1024;
+/// Maximum number of match conditions.
+const MAX_CONDITIONS: usize = 64;
+/// Maximum number of audit annotations.
+const MAX_ANNOTATIONS: usize = 20;
+/// Maximum length of an audit annotation's expression.
+const MAX_ANNOTATION: usize = 5 * 1024;
 
 fn default_policy(object: &mut Json) {
     let spec = object_mut(object, "spec");
@@ -167,7 +167,7 @@ fn validate_matches(criteria: &Json, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Why a name cannot stand in a path.
+/// Returns the errors of a path segment.
 fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -185,14 +185,14 @@ fn refuse_deletions(criteria: &Json, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The `matchConditions` of a policy or a webhook.
+/// Validates the `matchConditions` of a policy or a webhook.
 pub(super) fn validate_conditions(parent: &Json, has_params: bool, at: &str, errors: &mut Errors) {
     let conditions: Vec<&Json> = objects(parent, "matchConditions").collect();
     if conditions.is_empty() {
         return;
     }
-    if conditions.len() > MOST_CONDITIONS {
-        errors.too_many(at, conditions.len(), MOST_CONDITIONS);
+    if conditions.len() > MAX_CONDITIONS {
+        errors.too_many(at, conditions.len(), MAX_CONDITIONS);
     }
     let environment = expression_names(None, has_params, None, true);
     for (n, condition) in conditions.iter().enumerate() {
@@ -253,8 +253,8 @@ fn validate_validations(policy: &Json, spec: &Json, environment: &Environment, e
     for (n, validation) in objects(spec, "validations").enumerate() {
         validate_validation(validation, environment, &messages, &format!("spec.validations[{n}]"), errors);
     }
-    if annotations.len() > MOST_ANNOTATIONS {
-        let why = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
+    if annotations.len() > MAX_ANNOTATIONS {
+        let why = format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations");
         errors.invalid(
             "spec.auditAnnotations",
             spec.get("auditAnnotations").cloned().unwrap_or_default(),
@@ -272,8 +272,8 @@ fn validate_validations(policy: &Json, spec: &Json, environment: &Environment, e
         let expression = text(annotation, "valueExpression");
         match expression.trim() {
             "" => errors.required(here, "valueExpression is not specified"),
-            trimmed if trimmed.len() > LONGEST_ANNOTATION => {
-                errors.required(here, &format!("must not exceed {LONGEST_ANNOTATION} bytes in length"));
+            trimmed if trimmed.len() > MAX_ANNOTATION => {
+                errors.required(here, &format!("must not exceed {MAX_ANNOTATION} bytes in length"));
             }
             trimmed => {
                 if let Err(why) = compile_expression(trimmed, environment, &["string", "null_type"]) {
