@@ -242,7 +242,7 @@ impl Rule {
         if self.message.is_empty() { &self.text } else { &self.message }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a rule sees of the walk")]
+    #[expect(clippy::too_many_arguments, reason = "the context of a rule")]
     fn run(
         &self,
         kind: &str,

@@ -14,7 +14,7 @@ const FOO: &str = include_str!("../../tests/golden/transcripts/crd/sample-foo-st
 const CLOUD_MANAGER: &str =
     include_str!("../../tests/golden/transcripts/crd/sample-cloudmanager-objects.json");
 
-/// Returns the CRD that a recording creates, after the write.
+/// Returns the CRD that a recording creates, with its defaults and conditions.
 fn definition(recording: &str) -> Value {
     let recording: Value = serde_json::from_str(recording).unwrap();
     let steps = recording["steps"].as_array().unwrap();

@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// Returns the whole table, which is static; a method because only an opened table is known to be valid.
-    #[expect(clippy::unused_self, reason = "a handle to what is static")]
+    #[expect(clippy::unused_self, reason = "see the documentation")]
     pub(super) fn bytes(&self) -> &'static [u8] {
         TABLE
     }

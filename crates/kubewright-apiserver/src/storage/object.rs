@@ -171,13 +171,7 @@ impl Draft {
     /// Returns the object with its revision, stored whole.
     pub(super) fn finish(self, revision: u64) -> Object {
         let body = Body::Whole(self.whole(revision));
-        Object {
-            revision,
-            size: self.bytes.len() + digits(revision),
-            body,
-            revision_offset: self.revision_offset,
-            meta: self.meta,
-        }
+        self.into_object(revision, body)
     }
 
     /// Returns the object with its revision, stored in the given encoding.
@@ -191,6 +185,10 @@ impl Draft {
             }
             Encoding::Delta(delta) => Body::delta(delta),
         };
+        self.into_object(revision, body)
+    }
+
+    fn into_object(self, revision: u64, body: Body) -> Object {
         Object {
             revision,
             size: self.bytes.len() + digits(revision),

@@ -52,21 +52,21 @@ pub(crate) fn created(
 }
 
 /// Writes the fields owned within a value, without braces around them; returns whether the value itself is
-/// owned, provided that `counts`.
+/// owned, if `can_own`.
 fn value(
     node: &Node,
     lhs: Option<&Value>,
     rhs: &Value,
     excluded: Excluded<'_>,
-    counts: bool,
+    can_own: bool,
     out: &mut String,
 ) -> Result<bool, NeedsComparison> {
-    let leaf = || counts && lhs.is_none_or(|lhs| !equal(lhs, rhs));
+    let leaf = || can_own && lhs.is_none_or(|lhs| !equal(lhs, rhs));
     let was_empty = lhs.is_none_or(is_empty);
     if rhs.is_null() {
         return if was_empty { Ok(leaf()) } else { Err(NeedsComparison) };
     }
-    let itself = counts && lhs.is_none();
+    let itself = can_own && lhs.is_none();
     match (atom(node, Some(rhs)), rhs) {
         (Atom::Scalar(kind), rhs) if scalar_problem(kind, rhs).is_none() => Ok(leaf()),
         (Atom::Map(view), Value::Object(map)) => {
@@ -80,7 +80,9 @@ fn value(
             if map.is_empty() && was_empty {
                 return Ok(leaf());
             }
-            below(itself, out, |out| members(view, lhs.and_then(Value::as_object), map, excluded, out))
+            write_content(itself, out, |out| {
+                members(view, lhs.and_then(Value::as_object), map, excluded, out)
+            })
         }
         (Atom::List(view), Value::Array(items)) => {
             if view.is_atomic() {
@@ -92,7 +94,7 @@ fn value(
             if items.is_empty() {
                 return Ok(leaf());
             }
-            below(itself, out, |out| elements(view, items, out))
+            write_content(itself, out, |out| elements(view, items, out))
         }
         _ => Err(NeedsComparison),
     }
@@ -100,7 +102,7 @@ fn value(
 
 /// Writes the owned content of a member. A member that is owned itself gets a dot, which sorts before all
 /// keys.
-fn below(
+fn write_content(
     itself: bool,
     out: &mut String,
     write: impl FnOnce(&mut String) -> Result<(), NeedsComparison>,
@@ -144,8 +146,8 @@ fn members(
             validate_value(node, rhs)?;
             continue;
         }
-        let counts = !Excluded::has(excluded.stripped, key);
-        put(out, "f:", key, |out| value(node, lhs, rhs, excluded.below(key), counts, out))?;
+        let can_own = !Excluded::has(excluded.stripped, key);
+        write_member(out, "f:", key, |out| value(node, lhs, rhs, excluded.below(key), can_own, out))?;
     }
     Ok(())
 }
@@ -171,7 +173,7 @@ fn elements(view: ListView<'_>, items: &[Value], out: &mut String) -> Result<(),
     }
     let kind = if matches!(list.list_type, ListType::Set) { "v:" } else { "k:" };
     for (key, item) in keyed_items {
-        put(out, kind, &key, |out| value(view.item(), None, item, Excluded::default(), true, out))?;
+        write_member(out, kind, &key, |out| value(view.item(), None, item, Excluded::default(), true, out))?;
     }
     Ok(())
 }
@@ -225,7 +227,7 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// Writes a member, unless neither it nor anything in it is owned.
-fn put(
+fn write_member(
     out: &mut String,
     kind: &str,
     key: &str,

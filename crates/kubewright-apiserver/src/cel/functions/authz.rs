@@ -87,8 +87,8 @@ impl<'v> Authz<'v> {
     fn decide(&self, verb: &str) -> Val<'v> {
         let check = AccessCheck { verb: verb.to_owned(), ..self.check.clone() };
         let account = self.service_account.as_ref().map(|(namespace, name)| (&**namespace, &**name));
-        let verdict = self.authorizer.decide(account, &check);
-        self.at(Stage::Decision(verdict), |_| {})
+        let decision = self.authorizer.decide(account, &check);
+        self.at(Stage::Decision(decision), |_| {})
     }
 }
 
@@ -134,8 +134,8 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v
             Ok(Val::Authz(Arc::clone(authz)))
         }
         (Stage::Path | Stage::Resource, "check", [Val::String(verb)]) => Ok(authz.decide(verb)),
-        (Stage::Decision(verdict), "allowed", []) => Ok(Val::Bool(verdict.allowed)),
-        (Stage::Decision(verdict), "reason", []) => Ok(Val::text(verdict.reason.as_str())),
+        (Stage::Decision(decision), "allowed", []) => Ok(Val::Bool(decision.allowed)),
+        (Stage::Decision(decision), "reason", []) => Ok(Val::text(decision.reason.as_str())),
         (Stage::Decision(_), "errored", []) => Ok(Val::Bool(false)),
         (Stage::Decision(_), "error", []) => Ok(Val::text("")),
         _ => return None,

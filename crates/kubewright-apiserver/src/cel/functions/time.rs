@@ -37,7 +37,7 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v
                 },
                 _ => return None,
             };
-            Ok(Val::Int(part(getter, nanos + i128::from(offset) * i128::from(SECOND))?))
+            Ok(Val::Int(time_part(getter, nanos + i128::from(offset) * i128::from(SECOND))?))
         }
         _ => return None,
     })
@@ -54,10 +54,10 @@ fn offset(zone: &str) -> Option<i64> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let part = |text: &str, below: i64| text.parse::<i64>().ok().filter(|n| (0..below).contains(n));
-    Some(sign * (part(hours, 24)? * 3600 + part(minutes, 60)? * 60))
+    Some(sign * (time_part(hours, 24)? * 3600 + time_part(minutes, 60)? * 60))
 }
 
-fn part(getter: &str, nanos: i128) -> Option<i64> {
+fn time_part(getter: &str, nanos: i128) -> Option<i64> {
     let seconds = i64::try_from(nanos.div_euclid(i128::from(SECOND))).ok()?;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil_from_days(days);
@@ -163,8 +163,8 @@ mod tests {
     fn times_and_durations_are_parsed_and_formatted() {
         let leap = timestamp("2024-02-29T12:00:00.5+02:00").unwrap();
         assert_eq!(format_timestamp(leap), "2024-02-29T10:00:00.5Z");
-        assert_eq!(part("getDayOfWeek", leap), Some(4));
-        assert_eq!(part("getDayOfYear", leap), Some(59));
+        assert_eq!(time_part("getDayOfWeek", leap), Some(4));
+        assert_eq!(time_part("getDayOfYear", leap), Some(59));
         for bad in ["2023-02-29T00:00:00Z", "2024-01-01", "2024-01-01T24:00:00Z", "x"] {
             assert!(timestamp(bad).is_none(), "{bad}");
         }

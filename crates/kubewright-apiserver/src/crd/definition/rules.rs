@@ -78,7 +78,7 @@ impl TotalCost {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a factor for people to read")]
+#[expect(clippy::cast_precision_loss, reason = "only displayed")]
 fn too_costly(name: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
@@ -155,7 +155,7 @@ pub(super) fn compile(
         let rule = Props::new(written);
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{i}].{name}");
         let refuse = |name: &str, detail: String| {
-            invalid(at(name), Value::Null, detail).with_displayed_value(printed(rule))
+            invalid(at(name), Value::Null, detail).with_displayed_value(go_rule(rule))
         };
         let optional_old = rule.flag("optionalOldSelf");
         let program = match Expression::compile(rule.text("rule"), &decl, optional_old) {
@@ -207,7 +207,7 @@ fn message(rule: Props<'_>, decl: &Arc<Decl>, optional_old: bool) -> Option<Resu
 }
 
 /// Formats a rule like kube-apiserver in errors: a Go struct in JSON.
-fn printed(rule: Props<'_>) -> String {
+fn go_rule(rule: Props<'_>) -> String {
     let text = |name: &str| go::json(&rule.text(name).into());
     let json = |name: &str| rule.get(name).map_or("null".to_owned(), go::json);
     format!(

@@ -20,7 +20,7 @@ use crate::{
 
 /// Rules that an update may violate because the stored CRD violates them already (ratcheting).
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each rule is kept or given up on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent rules")]
 pub(super) struct Strictness {
     pub(super) require_schema: bool,
     pub(super) known_types: bool,
@@ -169,7 +169,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let field = || format!("spec.versions[{i}].schema.openAPIV3Schema");
         if strict.require_schema && missing {
             out.push(required(field(), ""));
-        } else if missing && version.written.flag("served") {
+        } else if missing && version.definition.flag("served") {
             out.push(required(field(), "because otherwise all fields are pruned"));
         }
     }
@@ -212,13 +212,13 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if !unique {
         out.push(
             invalid("spec.versions", Value::Null, "must contain unique version names")
-                .with_displayed_value(view.printed_versions()),
+                .with_displayed_value(view.go_versions()),
         );
     }
     if view.versions.iter().filter(|version| version.storage).count() != 1 {
         out.push(
             invalid("spec.versions", Value::Null, "must have exactly one version marked as storage version")
-                .with_displayed_value(view.printed_versions()),
+                .with_displayed_value(view.go_versions()),
         );
     }
     if let Some(first) = view.versions.first().map(|version| version.name).filter(|name| !name.is_empty()) {

@@ -25,7 +25,7 @@ impl VersionFields<'_> {
 pub(super) struct Version<'c> {
     pub(super) name: &'c str,
     pub(super) storage: bool,
-    pub(super) written: Props<'c>,
+    pub(super) definition: Props<'c>,
     /// The schema in effect, wherever it is specified.
     pub(super) schema: Option<&'c Value>,
     /// Whether the status subresource is enabled, wherever it is specified.
@@ -59,10 +59,10 @@ impl<'c> View<'c> {
             columns: if columns { first.columns } else { &[] },
             selectable: if selectable { first.selectable } else { &[] },
         };
-        let versions = versions.into_iter().zip(full).map(|(written, part)| Version {
-            name: written.text("name"),
-            storage: written.flag("storage"),
-            written,
+        let versions = versions.into_iter().zip(full).map(|(definition, part)| Version {
+            name: definition.text("name"),
+            storage: definition.flag("storage"),
+            definition,
             schema: part.schema,
             has_status: part.has_status(),
             own: VersionFields {
@@ -80,7 +80,7 @@ impl<'c> View<'c> {
     }
 
     /// Formats the versions like kube-apiserver in errors: a Go struct in JSON.
-    pub(super) fn printed_versions(&self) -> String {
+    pub(super) fn go_versions(&self) -> String {
         let json = |value: Option<&Value>| value.map_or("null".to_owned(), go::json);
         let list =
             |values: &[Value]| if values.is_empty() { "null".to_owned() } else { go::json(&values.into()) };
@@ -92,10 +92,10 @@ impl<'c> View<'c> {
                     "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\
                      \"Schema\":{},\"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
                     go::json(&version.name.into()),
-                    version.written.flag("served"),
+                    version.definition.flag("served"),
                     version.storage,
-                    version.written.flag("deprecated"),
-                    json(version.written.get("deprecationWarning")),
+                    version.definition.flag("deprecated"),
+                    json(version.definition.get("deprecationWarning")),
                     json(version.own.schema),
                     json(version.own.subresources),
                     list(version.own.columns),

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Row of the table; the defaults fit most types.
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table: each is a column of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a table")]
 struct Row {
     plural: &'static str,
     singular: &'static str,

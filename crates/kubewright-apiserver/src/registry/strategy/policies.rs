@@ -80,7 +80,7 @@ fn validate_policy(new: &Json, old: Option<&Json>, errors: &mut Errors) {
                 errors.required("spec.matchConstraints.resourceRules", "");
             }
             if mutating {
-                refuse_deletions(criteria, "spec.matchConstraints", errors);
+                reject_delete_rules(criteria, "spec.matchConstraints", errors);
             }
         }
     }
@@ -176,7 +176,7 @@ fn path_segment(name: &str) -> Vec<String> {
     held.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-fn refuse_deletions(criteria: &Json, at: &str, errors: &mut Errors) {
+fn reject_delete_rules(criteria: &Json, at: &str, errors: &mut Errors) {
     let known = ["*", "CONNECT", "CREATE", "UPDATE"];
     for rule in objects(criteria, "resourceRules") {
         for operation in list(rule, "operations").iter().filter(|o| !known.iter().any(|known| *o == known)) {
@@ -377,7 +377,7 @@ fn validate_binding(binding: &Json, errors: &mut Errors) {
     if let Some(criteria) = object(spec, "matchResources") {
         validate_matches(criteria, "spec.matchResources", errors);
         if text(binding, "kind") == "MutatingAdmissionPolicyBinding" {
-            refuse_deletions(criteria, "spec.matchResources", errors);
+            reject_delete_rules(criteria, "spec.matchResources", errors);
         }
     }
     if text(binding, "kind") == "ValidatingAdmissionPolicyBinding" {

@@ -120,19 +120,19 @@ impl Allocator {
 
     fn assign(&self, call: &Call<'_>, service: &mut Json, old: Option<&Json>) -> Result<(), Status> {
         let name = crate::registry::json::name(service).to_owned();
-        let held_address = old.and_then(address_of);
-        let held_ports = old.map(node_ports).unwrap_or_default();
+        let current_address = old.and_then(address_of);
+        let current_ports = old.map(node_ports).unwrap_or_default();
         let spec = object_mut(service, "spec");
         super::services::complete(spec);
         let kind = text(spec, "type").to_owned();
         let mut errors = Errors::default();
         let mut allocated = self.allocated.lock();
         let before = (allocated.addresses.clone(), allocated.ports.clone());
-        let asked = text(spec, "clusterIP").to_owned();
+        let requested = text(spec, "clusterIP").to_owned();
         let needs_address = matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer");
         if needs_address {
-            match asked.parse::<Ipv4Addr>().map(u32::from) {
-                _ if asked.is_empty() => match allocated.free_address() {
+            match requested.parse::<Ipv4Addr>().map(u32::from) {
+                _ if requested.is_empty() => match allocated.free_address() {
                     Some(address) => {
                         let address = Ipv4Addr::from(address).to_string();
                         spec.insert("clusterIP".into(), address.as_str().into());
@@ -141,17 +141,17 @@ impl Allocator {
                     None => return Err(Status::internal("no service address is free")),
                 },
                 // Validation rejects any change of the address.
-                Ok(_) if held_address.is_some() => {}
+                Ok(_) if current_address.is_some() => {}
                 Ok(address) if !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address) => errors.invalid(
                     "spec.clusterIPs",
-                    json!([asked]),
+                    json!([requested]),
                     "failed to allocate IP: the provided IP is not in the valid range. The range of valid IPs is \
                      10.96.0.0/12",
                 ),
                 Ok(address) => {
                     if allocated.addresses.insert(address).is_some() {
-                        let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
-                        errors.invalid("spec.clusterIPs", json!([asked]), &why);
+                        let why = format!("failed to allocate IP {requested}: provided IP is already allocated");
+                        errors.invalid("spec.clusterIPs", json!([requested]), &why);
                     }
                 }
                 Err(_) => {}
@@ -161,17 +161,17 @@ impl Allocator {
             || (kind == "LoadBalancer"
                 && spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false));
         for (n, port) in objects_mut(spec, "ports").enumerate() {
-            let asked = port.get("nodePort").and_then(Value::as_u64).and_then(|p| u16::try_from(p).ok());
-            match asked.filter(|p| *p > 0) {
-                Some(asked) if held_ports.contains(&asked) => {}
-                Some(asked) if !(FIRST_PORT..=LAST_PORT).contains(&asked) => errors.invalid(
+            let requested = port.get("nodePort").and_then(Value::as_u64).and_then(|p| u16::try_from(p).ok());
+            match requested.filter(|p| *p > 0) {
+                Some(requested) if current_ports.contains(&requested) => {}
+                Some(requested) if !(FIRST_PORT..=LAST_PORT).contains(&requested) => errors.invalid(
                     format!("spec.ports[{n}].nodePort"),
-                    asked,
+                    requested,
                     "provided port is not in the valid range. The range of valid ports is 30000-32767",
                 ),
-                Some(asked) if allocated.ports.insert(asked).is_some() => errors.invalid(
+                Some(requested) if allocated.ports.insert(requested).is_some() => errors.invalid(
                     format!("spec.ports[{n}].nodePort"),
-                    asked,
+                    requested,
                     "provided port is already allocated",
                 ),
                 None if wants_ports => {

@@ -90,7 +90,7 @@ struct Ratcheting {
 }
 
 impl Ratcheting {
-    fn of(new: &Json, old: Option<&Json>) -> Self {
+    fn new(new: &Json, old: Option<&Json>) -> Self {
         let Some(old) = old else {
             return Self { side_effects: false, versions: false, names: false, conditions: false };
         };
@@ -111,7 +111,7 @@ impl Ratcheting {
 }
 
 fn validate(new: &Json, old: Option<&Json>, errors: &mut Errors) {
-    let ratcheting = Ratcheting::of(new, old);
+    let ratcheting = Ratcheting::new(new, old);
     let mut seen = Vec::new();
     for (n, hook) in objects(new, "webhooks").enumerate() {
         let at = format!("webhooks[{n}]");
@@ -306,9 +306,9 @@ fn validate_url(url: &str, at: &str, errors: &mut Errors) {
 
 fn validate_service(service: &Json, at: &str, errors: &mut Errors) {
     // kube-apiserver validates the namespace under the field `name` and vice versa.
-    for (said, looked_at) in [("name", "namespace"), ("namespace", "name")] {
-        if text(service, looked_at).is_empty() {
-            errors.required(format!("{at}.{said}"), "");
+    for (field, checked) in [("name", "namespace"), ("namespace", "name")] {
+        if text(service, checked).is_empty() {
+            errors.required(format!("{at}.{field}"), "");
         }
     }
     let port = service.get("port").and_then(Value::as_i64).unwrap_or_default();

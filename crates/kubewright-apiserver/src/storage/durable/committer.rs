@@ -131,7 +131,7 @@ impl Committer {
         match Log::create(&self.directory, state.revision) {
             Ok(log) => self.log = log,
             Err(error) => {
-                tracing::warn!(%error, "no new log could be begun; the old one goes on");
+                tracing::warn!(%error, "could not create a new log; continuing with the old one");
                 self.rotate_at = self.rotate_at.saturating_mul(2);
                 return;
             }
@@ -142,7 +142,7 @@ impl Committer {
             .spawn(move || take_snapshot(&directory, &state, &commits.stopping));
         match thread {
             Ok(thread) => self.snapshot = Some(thread),
-            Err(error) => tracing::warn!(%error, "no snapshot could be begun; the logs stay"),
+            Err(error) => tracing::warn!(%error, "could not start a snapshot; keeping the logs"),
         }
     }
 }
@@ -155,7 +155,7 @@ fn take_snapshot(directory: &Directory, state: &Snapshot, stop: &AtomicBool) -> 
         Ok(length)
     });
     written.unwrap_or_else(|error| {
-        tracing::warn!(%error, "no snapshot was taken; the logs stay and the next one takes their place");
+        tracing::warn!(%error, "snapshot failed; keeping the logs until the next one");
         None
     })
 }

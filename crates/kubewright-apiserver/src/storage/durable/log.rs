@@ -60,7 +60,7 @@ impl Log {
         file.write_all(&head).map_err(io("write"))?;
         file.sync_all().map_err(io("write"))?;
         directory.sync()?;
-        Ok(Self::on(Box::new(file), head.len() as u64))
+        Ok(Self::new(Box::new(file), head.len() as u64))
     }
 
     /// Opens an existing log to continue at `length`; the rest is truncated.
@@ -80,10 +80,10 @@ impl Log {
             operation: "continue",
             source,
         })?;
-        Ok(Self::on(Box::new(file), length))
+        Ok(Self::new(Box::new(file), length))
     }
 
-    pub(super) fn on(file: Box<dyn LogFile>, length: u64) -> Self {
+    pub(super) fn new(file: Box<dyn LogFile>, length: u64) -> Self {
         Self { file, length, frame: Vec::new() }
     }
 

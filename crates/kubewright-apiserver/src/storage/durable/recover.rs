@@ -68,7 +68,7 @@ fn replay(
             }
             Next::End => return Ok(length),
             Next::Torn { offset } if is_last => {
-                tracing::warn!(path = %path.display(), offset, "the last write was cut short by a crash and is left out");
+                tracing::warn!(path = %path.display(), offset, "dropping the last write, which a crash truncated");
                 return Ok(offset);
             }
             Next::Torn { offset } => return Err(cut(offset)),

@@ -318,7 +318,7 @@ impl LogFile for Disk {
 }
 
 fn on_disk(directory: &TempDir, rules: &Arc<Rules>) -> Storage {
-    let log = Log::on(Box::new(Disk(Arc::clone(rules))), 0);
+    let log = Log::new(Box::new(Disk(Arc::clone(rules))), 0);
     let held = Directory::open(directory.path()).unwrap();
     let (shared, durable) =
         Durable::start(held, Snapshot::default(), log, Retention::default(), u64::MAX).unwrap();
