@@ -1,9 +1,7 @@
 //! Tests of CRD validation, with the messages of kube-apiserver.
 
-use kubewright_apiserver::{
-    crd::{definition, resource::CustomResource},
-    schema::field::FieldError,
-};
+use kubewright_apiserver::crd::{definition, resource::CustomResource};
+use kubewright_schema::field::FieldError;
 use serde_json::{Value, json};
 
 fn crd(schema: &Value) -> Value {

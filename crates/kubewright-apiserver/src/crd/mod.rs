@@ -15,10 +15,10 @@
 //! object does not have. kube-apiserver validates an older internal form in which fields that all versions
 //! share are at the top; users search for those messages, so they are kept.
 
+pub(crate) use kubewright_schema::{dns as names, props};
+
 pub mod definition;
 pub mod jsonpath;
-pub(crate) mod names;
-pub(crate) mod props;
 pub mod resource;
 #[cfg(test)]
 mod seeds;

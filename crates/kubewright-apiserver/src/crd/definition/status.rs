@@ -13,7 +13,7 @@ use super::{
     structural,
     view::View,
 };
-use crate::crd::props::{self, Props, entry};
+use kubewright_schema::props::{self, Props, entry};
 
 /// Returns whether a condition is `True`.
 pub fn is_true(crd: &Value, condition: &str) -> bool {

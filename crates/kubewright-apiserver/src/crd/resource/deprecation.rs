@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::crd::props::Props;
+use kubewright_schema::props::Props;
 
 /// Returns the warning of the CRD, or one that recommends a newer version.
 pub(super) fn warning(spec: &Value, version: &str) -> Option<String> {

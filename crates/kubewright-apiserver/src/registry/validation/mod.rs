@@ -1,8 +1,9 @@
 //! Field errors with upstream's types and messages, and validation functions shared by many types.
 
+pub use kubewright_schema::names;
+
 pub mod at;
 pub mod field;
-pub mod names;
 
 use serde_json::{Value, json};
 
