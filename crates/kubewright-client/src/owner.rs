@@ -1,5 +1,5 @@
 //! Who owns an object: references from a dependent to its owner, without which garbage collection and
-//! [`owns`](kubewright_runtime::controller::ControllerBuilder::owns) do not work.
+//! `owns` do not work.
 //!
 //! An object has any number of owners and at most one that controls it. An owner lives in the namespace of its dependent
 //! or in none: a reference across namespaces would make the garbage collector delete the dependent.

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! What goes through the [`kube::Client`] waits in its queue for a task that calls the layers. Writes of a
-//! [`CachedClient`](kubewright_runtime::client::CachedClient) and events call the same layers themselves where they were given the
-//! transport and not its client: a manager should be, see [`ManagerBuilder::client`](kubewright_runtime::manager::ManagerBuilder::client).
+//! `CachedClient` and events call the same layers themselves where they were given the
+//! transport and not its client: a manager should be, see `ManagerBuilder::client`.
 //!
 //! # Which layer wins
 //! - **Credentials.** What [`TransportBuilder::bearer_token`] or [`TransportBuilder::basic_auth`] says, else
