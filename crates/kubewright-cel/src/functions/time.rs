@@ -52,7 +52,7 @@ fn offset(zone: &str) -> Option<i64> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let part = |text: &str, below: i64| text.parse::<i64>().ok().filter(|n| (0..below).contains(n));
-    Some(sign * (time_part(hours, 24)? * 3600 + time_part(minutes, 60)? * 60))
+    Some(sign * (part(hours, 24)? * 3600 + part(minutes, 60)? * 60))
 }
 
 fn time_part(getter: &str, nanos: i128) -> Option<i64> {
