@@ -111,8 +111,7 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, removed:
 
 fn prune_metadata(node: Option<&Node>, value: &mut Value, path: &str, removed: &mut Vec<String>) {
     let Some(node) = node else { return };
-    let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
-    if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &limits) {
+    if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &body::Limits::default()) {
         let names =
             decoded.findings.iter().filter_map(|f| f.strip_prefix("unknown field \"")?.strip_suffix('"'));
         removed.extend(names.map(|name| format!("{path}.{name}")));

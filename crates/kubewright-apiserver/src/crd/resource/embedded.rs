@@ -88,9 +88,8 @@ fn resource(node: &Node, object: &Map<String, Value>, path: &str, out: &mut Vec<
 }
 
 fn metadata(node: Option<&Node>, value: &Value, path: &str, out: &mut Vec<FieldError>) {
-    let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
     if let Some(node) = node
-        && let Err(error) = body::check(value, Some((node, "ObjectMeta")), &limits)
+        && let Err(error) = body::check(value, Some((node, "ObjectMeta")), &body::Limits::default())
     {
         out.push(FieldError::new(ErrorKind::Invalid, path, value.clone(), error.to_string()));
         return;
