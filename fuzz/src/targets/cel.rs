@@ -15,7 +15,7 @@ static DECL: LazyLock<Arc<Decl>> = LazyLock::new(|| {
         "m": {"type": "object", "maxProperties": 10, "additionalProperties": {"type": "integer"}},
         "o": {"type": "object", "properties": {"a": {"type": "integer"}}},
     }});
-    Decl::of(&schema, false).expect("it is a good schema")
+    Decl::from_schema(&schema, false).expect("it is a good schema")
 });
 
 /// Runs the target.
