@@ -8,10 +8,12 @@ mod backoff;
 mod clock;
 pub mod error;
 mod key;
+pub mod names;
 pub mod object;
 mod quantity;
 mod random;
 pub mod reference;
+pub mod selector;
 pub mod series;
 
 pub use backoff::Backoff;

@@ -8,11 +8,12 @@
 //!
 //! Quantities and times have one spelling: `1000m` becomes `1`, a time is in UTC.
 
+use kubewright_core::Quantity;
 use serde_json::{Map, Value};
 
 use super::{
     node::{AdditionalProperties, Field, Kind, Node, Object, Presence, Scalar},
-    quantity, time,
+    time,
 };
 
 /// Lists for which empty differs from absent. Empty `managedFields` asks to reset field ownership and is
@@ -52,10 +53,10 @@ pub fn canonicalise(node: &Node, value: &mut Value) {
 /// Canonicalises the spelling of a quantity or a time.
 fn canonicalise_scalar(scalar: Scalar, value: &mut Value) {
     let canonical = match (scalar, &*value) {
-        (Scalar::Quantity, Value::String(text)) if quantity::is_trivially_canonical(text) => None,
+        (Scalar::Quantity, Value::String(text)) if Quantity::is_plainly_canonical(text) => None,
         (Scalar::Time, Value::String(text)) if time::has_seconds_layout(text) => None,
-        (Scalar::Quantity, Value::String(text)) => quantity::canonical(text),
-        (Scalar::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string()),
+        (Scalar::Quantity, Value::String(text)) => canonical_quantity(text),
+        (Scalar::Quantity, Value::Number(number)) => canonical_quantity(&number.to_string()),
         (Scalar::Time, Value::String(text)) => time::parse(text).map(time::format_seconds),
         (Scalar::MicroTime, Value::String(text)) => time::parse(text).map(time::format_micros),
         _ => None,
@@ -205,6 +206,11 @@ fn zero(node: &Node) -> Value {
         },
         _ => Value::Null,
     }
+}
+
+/// The canonical form of a quantity; `None` if it does not parse or overflows.
+pub(crate) fn canonical_quantity(text: &str) -> Option<String> {
+    text.parse::<Quantity>().ok().map(|quantity| quantity.to_string())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Label and field selectors, as text and as objects.
 
-use kubewright_apiserver::registry::selector::{FieldSelector, LabelSelector};
+use kubewright_core::selector::{FieldSelector, LabelSelector};
 
 use crate::report_outcome;
 

@@ -15,7 +15,8 @@
 //! object does not have. kube-apiserver validates an older internal form in which fields that all versions
 //! share are at the top; users search for those messages, so they are kept.
 
-pub(crate) use kubewright_schema::{dns as names, props};
+pub(crate) use kubewright_core::names;
+pub(crate) use kubewright_schema::props;
 
 pub mod definition;
 pub mod jsonpath;

@@ -16,12 +16,12 @@ pub mod json;
 pub mod objectmeta;
 pub mod quantity;
 pub mod schematic;
-pub mod selector;
 pub mod semantics;
 pub mod strategy;
 pub mod validation;
 pub mod verbs;
 
+pub use kubewright_core::selector;
 use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;

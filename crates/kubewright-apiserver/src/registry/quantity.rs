@@ -1,8 +1,7 @@
 //! Arithmetic on quantities in thousandths. Their canonical form is in [`crate::schema::canonical`].
 
+use kubewright_core::{Notation, Quantity};
 use serde_json::Value;
-
-use crate::schema::quantity;
 
 /// Parses a quantity in thousandths of its unit; `None` if invalid.
 pub fn parse(value: &Value) -> Option<i128> {
@@ -15,7 +14,7 @@ pub fn parse(value: &Value) -> Option<i128> {
 
 /// Parses a quantity from a string; see [`parse`].
 pub fn parse_text(text: &str) -> Option<i128> {
-    quantity::milli_value(text)
+    text.parse::<Quantity>().ok().map(Quantity::millis)
 }
 
 /// Returns whether a quantity has a binary suffix.
@@ -23,26 +22,11 @@ pub fn is_binary(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.ends_with('i'))
 }
 
-/// Formats thousandths as a quantity, in the largest unit that leaves an integer.
+/// Formats thousandths as a quantity in canonical form.
 pub fn format(thousandths: i128, binary: bool) -> String {
-    if thousandths % 1000 != 0 {
-        return format!("{thousandths}m");
-    }
-    let units = thousandths / 1000;
-    let (base, suffixes): (i128, [&str; 6]) = if binary {
-        (1024, ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
-    } else {
-        (1000, ["k", "M", "G", "T", "P", "E"])
-    };
-    let (mut number, mut suffix) = (units, "");
-    for next in suffixes {
-        if number == 0 || number % base != 0 {
-            break;
-        }
-        number /= base;
-        suffix = next;
-    }
-    format!("{number}{suffix}")
+    let notation = if binary { Notation::Binary } else { Notation::Decimal };
+    Quantity::from_millis(thousandths, notation)
+        .map_or_else(|| format!("{thousandths}m"), |quantity| quantity.to_string())
 }
 
 #[cfg(test)]

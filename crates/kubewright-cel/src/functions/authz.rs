@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{EvalResult, Val, fail};
-use kubewright_schema::names;
+use kubewright_core::names;
 
 /// Authorization check of an expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::{EvalResult, time};
 use crate::{signatures::FORMATS, value::Val};
-use kubewright_schema::dns;
+use kubewright_core::names;
 
 type Pattern = LazyLock<Option<Regex>>;
 
@@ -47,10 +47,10 @@ fn validate(format: &str, text: &str) -> Vec<String> {
     match format {
         "dns1123Label" => wrong(text.len() <= 63 && matches(&LABEL, text), label),
         "dns1123LabelPrefix" => wrong(text.len() <= 63 && matches(&LABEL, &prefix()), label),
-        "dns1123Subdomain" => dns::subdomain(text),
-        "dns1123SubdomainPrefix" => dns::subdomain(&prefix()),
-        "dns1035Label" => dns::label_1035(text),
-        "dns1035LabelPrefix" => dns::label_1035(&prefix()),
+        "dns1123Subdomain" => names::dns1123_subdomain(text),
+        "dns1123SubdomainPrefix" => names::dns1123_subdomain(&prefix()),
+        "dns1035Label" => names::dns1035_label(text),
+        "dns1035LabelPrefix" => names::dns1035_label(&prefix()),
         "labelValue" => wrong(
             text.is_empty() || (text.len() <= 63 && matches(&QUALIFIED, text)),
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'",
@@ -58,7 +58,7 @@ fn validate(format: &str, text: &str) -> Vec<String> {
         "qualifiedName" => {
             let (domain, name) =
                 text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
-            let mut out = domain.map(dns::subdomain).unwrap_or_default();
+            let mut out = domain.map(names::dns1123_subdomain).unwrap_or_default();
             out.extend(wrong(
                 name.len() <= 63 && matches(&QUALIFIED, name),
                 "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \

@@ -4,7 +4,6 @@ use std::{cmp::Ordering, fmt, sync::Arc};
 
 use super::{super::eval::fail, EvalResult};
 use crate::value::Val;
-use kubewright_schema::quantity;
 
 /// Quantity in billionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +13,7 @@ const NANO: i128 = 1_000_000_000;
 
 impl Quantity {
     fn parse(text: &str) -> Option<Self> {
-        quantity::nano_value(text).map(Self)
+        text.parse::<kubewright_core::Quantity>().ok().map(|quantity| Self(quantity.nanos()))
     }
 
     fn as_integer(self) -> Option<i64> {

@@ -7,7 +7,8 @@ use super::wire::{Payload, ProtobufError, Reader};
 use crate::{
     AdditionalProperties, Field, Kind, Node, Object, Scalar, Schemas, WireForm,
     body::{self, Format, Limits},
-    canonical, quantity, time,
+    canonical::{self, canonical_quantity},
+    time,
 };
 
 /// Decodes a message into the members of an object. Unknown fields are skipped.
@@ -277,7 +278,7 @@ fn quantity_value(bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
     }
     match text {
         None => Ok("0".into()),
-        Some(text) => quantity::canonical(&text).map(Value::from).ok_or_else(|| ProtobufError::Value {
+        Some(text) => canonical_quantity(&text).map(Value::from).ok_or_else(|| ProtobufError::Value {
             field: name.to_owned(),
             why: "quantities must match the regular expression \
                       '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

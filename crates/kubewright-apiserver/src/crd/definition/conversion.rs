@@ -118,7 +118,9 @@ fn review_versions(versions: &[&str], require_recognised: bool) -> Vec<FieldErro
             out.push(invalid(field, *version, "duplicate version"));
             continue;
         }
-        out.extend(names::label_1035(version).into_iter().map(|why| invalid(field.as_str(), *version, why)));
+        out.extend(
+            names::dns1035_label(version).into_iter().map(|why| invalid(field.as_str(), *version, why)),
+        );
     }
     if require_recognised && !versions.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
         let versions: Vec<Value> = versions.iter().map(|version| Value::from(*version)).collect();

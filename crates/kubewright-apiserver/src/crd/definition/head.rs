@@ -11,7 +11,7 @@ use crate::{
 pub(super) fn group_and_scope(spec: Props<'_>) -> Vec<FieldError> {
     let mut out = Vec::new();
     let group = spec.text("group");
-    let reasons = names::subdomain(group);
+    let reasons = names::dns1123_subdomain(group);
     if group.is_empty() {
         out.push(required("spec.group", ""));
     } else if !reasons.is_empty() {
@@ -55,14 +55,14 @@ pub(super) fn validate_names(names: Props<'_>, path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
     for name in ["plural", "singular"] {
         let text = names.text(name);
-        let reasons = names::label_1035(text);
+        let reasons = names::dns1035_label(text);
         if !text.is_empty() && !reasons.is_empty() {
             out.push(invalid(format!("{path}.{name}"), text, reasons.join(",")));
         }
     }
     for name in ["kind", "listKind"] {
         let text = names.text(name);
-        let reasons = names::label_1035(&text.to_lowercase());
+        let reasons = names::dns1035_label(&text.to_lowercase());
         if !text.is_empty() && !reasons.is_empty() {
             let detail = format!("may have mixed case, but should otherwise match: {}", reasons.join(","));
             out.push(invalid(format!("{path}.{name}"), text, detail));
@@ -78,7 +78,8 @@ pub(super) fn validate_names(names: Props<'_>, path: &str) -> Vec<FieldError> {
 }
 
 fn labels(names: Props<'_>, name: &str, path: &str) -> Vec<FieldError> {
-    let texts = names.texts(name).into_iter().enumerate().map(|(i, text)| (i, text, names::label_1035(text)));
+    let texts =
+        names.texts(name).into_iter().enumerate().map(|(i, text)| (i, text, names::dns1035_label(text)));
     texts
         .filter(|(_, _, reasons)| !reasons.is_empty())
         .map(|(i, text, reasons)| invalid(format!("{path}.{name}[{i}]"), text, reasons.join(",")))

@@ -192,7 +192,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     for (i, version) in view.versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
         unique &= seen.insert(version.name);
-        let reasons = names::label_1035(version.name);
+        let reasons = names::dns1035_label(version.name);
         if !reasons.is_empty() {
             out.push(invalid(format!("{path}.name"), version.name, reasons.join(",")));
         }
@@ -222,7 +222,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         );
     }
     if let Some(first) = view.versions.first().map(|version| version.name).filter(|name| !name.is_empty()) {
-        let reasons = names::label_1035(first);
+        let reasons = names::dns1035_label(first);
         if !reasons.is_empty() {
             out.push(invalid("spec.version", first, reasons.join(",")));
         }

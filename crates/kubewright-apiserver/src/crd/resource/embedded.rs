@@ -68,7 +68,7 @@ fn resource(node: &Node, object: &Map<String, Value>, path: &str, out: &mut Vec<
                 } else if name == "apiVersion" && text.matches('/').count() > 1 {
                     out.push(invalid(value, &format!("unexpected GroupVersion string: {text}")));
                 } else if name == "kind" {
-                    let reasons = names::label_1035(&text.to_lowercase());
+                    let reasons = names::dns1035_label(&text.to_lowercase());
                     if !reasons.is_empty() {
                         let reasons = reasons.join(",");
                         out.push(invalid(

@@ -1,6 +1,6 @@
 //! Field errors with upstream's types and messages, and validation functions shared by many types.
 
-pub use kubewright_schema::names;
+pub use kubewright_core::names;
 
 pub mod at;
 pub mod field;

@@ -1,6 +1,6 @@
 //! Label selectors in query parameters: `a=b,c in (d,e),!f,n>3`.
 
-use kubewright_schema::names;
+use crate::names;
 
 /// Parsed label selector. The empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -52,6 +52,30 @@ pub fn subdomain(text: &str) -> Vec<String> {
     why
 }
 
+/// Returns the errors of an RFC 1123 subdomain in the words of `util/validation`, which CRDs and CEL use.
+pub fn dns1123_subdomain(text: &str) -> Vec<String> {
+    let mut why = Vec::new();
+    if text.len() > 253 {
+        why.push("must be no more than 253 characters".into());
+    }
+    if !is_subdomain(text) {
+        why.push(SUBDOMAIN.into());
+    }
+    why
+}
+
+/// Returns the errors of an RFC 1035 label in the words of `util/validation`, which CRDs use.
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let mut why = Vec::new();
+    if text.len() > 63 {
+        why.push("must be no more than 63 characters".into());
+    }
+    if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        why.push(LABEL1035.into());
+    }
+    why
+}
+
 /// Returns the errors of a DNS search domain: an RFC 1123 subdomain with underscores allowed.
 pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
     let mut why = Vec::new();
@@ -253,5 +277,13 @@ mod tests {
         assert!(qualified("example.com/x").is_empty());
         assert_eq!(qualified("-bad-"), [QUALIFIED]);
         assert!(label_value("").is_empty());
+    }
+
+    #[test]
+    fn labels_and_subdomains_of_definitions_have_their_own_rules() {
+        assert!(dns1035_label("v1").is_empty() && dns1123_subdomain("1.example.com").is_empty());
+        assert_eq!(dns1035_label("1a").len(), 1);
+        assert_eq!(dns1035_label(&"A".repeat(64)).len(), 2);
+        assert_eq!(dns1123_subdomain("a..b").len(), 1);
     }
 }
