@@ -1,4 +1,4 @@
-//! Reconciler of CloudManagers.
+//! Reconciler of `CloudManager`s.
 
 use kubewright::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Deployments and ReplicaSets.
+//! Deployments and `ReplicaSet`s.
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},

@@ -1,4 +1,4 @@
-//! StatefulSets and DaemonSets.
+//! StatefulSets and `DaemonSet`s.
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, StatefulSet},
