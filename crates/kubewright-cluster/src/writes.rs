@@ -1,6 +1,6 @@
 //! Answers to writes that are no trouble.
 
-use kubewright::client::{ClientError, Refusal};
+use kubewright::client::{ApiStatus, ClientError};
 
 /// A creation that came too late is done: the object is there, or its namespace is on its way out.
 pub(crate) fn created<T>(answer: Result<T, ClientError>) -> Result<(), ClientError> {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error, Object, ObjectKey,
     cache::{Caches, Event, KindCache, Lazy, Registration},
-    client::{CachedClient, KindClient, Refusal},
+    client::{ApiStatus, CachedClient, KindClient},
     manager::Cluster,
 };
 

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Random,
     client::{
-        ApiError, Refusal as _, Transport,
+        ApiError, ApiStatus as _, Transport,
         rest::{check, decode, read_all},
     },
 };

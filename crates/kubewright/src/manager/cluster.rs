@@ -4,7 +4,7 @@ use kube::Resource;
 
 use crate::{
     Object,
-    cache::{CacheOptions, Caches, TooLate},
+    cache::{CacheInUseError, CacheOptions, Caches},
     client::{CachedClient, Transport},
     manager::{Prepare, RunContext, Runnable, Stage},
 };
@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// What to cache of a kind.
-    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), TooLate>
+    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), CacheInUseError>
     where
         K: Object + Resource<DynamicType = ()>,
     {

@@ -1,4 +1,4 @@
-//! What the small layers have in common: something to do with a request, and perhaps with its answer.
+//! Interceptors: layers that act on the request, and on the head of the response.
 
 use std::task::{Context, Poll};
 
@@ -7,61 +7,61 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Layer, Service};
 
-/// What came back: status and headers, or the failure to send.
-pub type Answer<'a> = Result<(StatusCode, &'a HeaderMap), &'a BoxError>;
+/// Status and headers of the response, or the transport error.
+pub type ResponseHead<'a> = Result<(StatusCode, &'a HeaderMap), &'a BoxError>;
 
-/// Sees every request before it is sent and every answer when its head is there.
-pub trait Tap: Clone {
-    /// What is remembered from the request until its answer.
-    type Note: Send + 'static;
+/// Hook that sees every request before it is sent and every response when its head has arrived.
+pub trait Interceptor: Clone {
+    /// State kept from the request to its response.
+    type State: Send + 'static;
 
-    /// Changes the request, or refuses to send it.
-    fn request(&self, request: &mut Request<Body>) -> Result<Self::Note, BoxError>;
+    /// Changes the request, or rejects it.
+    fn request(&self, request: &mut Request<Body>) -> Result<Self::State, BoxError>;
 
-    /// Looks at the answer.
-    fn answer(&self, note: Self::Note, answer: Answer<'_>) {
-        let _ = (note, answer);
+    /// Observes the response.
+    fn response(&self, state: Self::State, response: ResponseHead<'_>) {
+        let _ = (state, response);
     }
 }
 
-/// A [`tower::Layer`] of one tap.
+/// [`tower::Layer`] of an [`Interceptor`].
 #[derive(Debug, Clone)]
-pub struct TapLayer<T>(T);
+pub struct InterceptorLayer<T>(T);
 
-impl<T> TapLayer<T> {
-    /// A layer that does this with every request.
-    pub fn new(tap: T) -> Self {
-        Self(tap)
+impl<T> InterceptorLayer<T> {
+    /// Creates a layer.
+    pub fn new(interceptor: T) -> Self {
+        Self(interceptor)
     }
 }
 
-impl<S, T: Clone> Layer<S> for TapLayer<T> {
-    type Service = TapService<S, T>;
+impl<S, T: Clone> Layer<S> for InterceptorLayer<T> {
+    type Service = InterceptorService<S, T>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TapService { inner, tap: self.0.clone() }
+        InterceptorService { inner, interceptor: self.0.clone() }
     }
 }
 
-/// The service of a [`TapLayer`].
+/// The service of an [`InterceptorLayer`].
 #[derive(Debug, Clone)]
-pub struct TapService<S, T> {
+pub struct InterceptorService<S, T> {
     inner: S,
-    tap: T,
+    interceptor: T,
 }
 
-impl<S, T> TapService<S, T> {
-    pub(super) fn new(inner: S, tap: T) -> Self {
-        Self { inner, tap }
+impl<S, T> InterceptorService<S, T> {
+    pub(super) fn new(inner: S, interceptor: T) -> Self {
+        Self { inner, interceptor }
     }
 }
 
-impl<S, T, B> Service<Request<Body>> for TapService<S, T>
+impl<S, T, B> Service<Request<Body>> for InterceptorService<S, T>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
-    T: Tap + Send + 'static,
+    T: Interceptor + Send + 'static,
     B: 'static,
 {
     type Response = Response<B>;
@@ -73,21 +73,22 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let note = match self.tap.request(&mut request) {
-            Ok(note) => note,
+        let state = match self.interceptor.request(&mut request) {
+            Ok(state) => state,
             Err(error) => return Box::pin(async move { Err(error) }),
         };
-        let answer = self.inner.call(request);
-        let tap = self.tap.clone();
+        let response = self.inner.call(request);
+        let interceptor = self.interceptor.clone();
         Box::pin(async move {
-            let answer = answer.await.map_err(Into::into);
-            tap.answer(note, answer.as_ref().map(|response| (response.status(), response.headers())));
-            answer
+            let response = response.await.map_err(Into::into);
+            interceptor
+                .response(state, response.as_ref().map(|response| (response.status(), response.headers())));
+            response
         })
     }
 }
 
-/// Puts a header on a request that has none of this name.
-pub(super) fn put_if_absent(request: &mut Request<Body>, name: HeaderName, value: &HeaderValue) {
+/// Sets a header unless the request has it.
+pub(super) fn insert_if_absent(request: &mut Request<Body>, name: HeaderName, value: &HeaderValue) {
     request.headers_mut().entry(name).or_insert_with(|| value.clone());
 }

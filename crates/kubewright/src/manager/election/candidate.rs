@@ -13,7 +13,7 @@ use super::{
     elector::Settings,
     record::{Observation, Times, holder},
 };
-use crate::client::{Refusal as _, error::plain_text};
+use crate::client::{ApiStatus as _, error::plain_text};
 
 /// Why an attempt came to nothing; the next one may not.
 #[derive(Debug, thiserror::Error)]
