@@ -1,0 +1,67 @@
+#![doc = include_str!("../README.md")]
+//!
+//! Clients of the API server: four levels of abstraction over one transport.
+//!
+//! | client | what for | client-go |
+//! |---|---|---|
+//! | [`RestClient`] | any path, any verb, raw bytes | `rest.RESTClient` |
+//! | [`Api<K>`](kube::Api), see [`typed`] | objects as Rust types, built-in or your own | `kubernetes.Clientset` |
+//! | [`DynamicClient`] | objects of any kind, known at run time | `dynamic.Interface` |
+//! | [`DiscoveryClient`] | which kinds there are | `discovery.CachedDiscoveryInterface` |
+//!
+//! Beside them, [`RestMapper`] maps kinds and `kubectl`-style resource arguments to resources. [`Clients`]
+//! holds all of them, over one [`Transport`], from one configuration:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kubewright::client::{Clients, typed::{ListParams, ResourceExt}};
+//!
+//! let clients = Clients::try_default().await?;
+//! for pod in clients.typed_in::<Pod>("default").list(&ListParams::default()).await? {
+//!     println!("{}", pod.name_any());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`config`]: kubeconfig files and the service account of a Pod.
+//! - [`transport`]: the layers (tokens, passwords, user agent, impersonation, debugging), their precedence,
+//!   and why requests are neither retried nor rate-limited here.
+//! - [`error`]: errors, and the predicates on them ([`ApiStatus`]).
+//! - [`owner`]: owner references.
+//!
+//! All clients are cheap to clone and safe to share. All of them read from the server each time;
+//! `kubewright-runtime` has the client that reads from caches.
+
+mod clients;
+pub mod config;
+pub mod discovery;
+pub mod dynamic;
+pub mod error;
+pub mod owner;
+pub mod rest;
+pub mod rest_mapper;
+pub mod scheme;
+#[cfg(test)]
+mod testing;
+pub mod transport;
+pub mod typed;
+
+pub use self::{
+    clients::{Clients, ClientsError},
+    config::{ConfigError, ConfigLoader},
+    discovery::{
+        DiscoveryClient, DiscoveryError, DiscoveryFailure, DiskCache, FailureReason, GroupInfo, ResourceInfo,
+        ServerResources, SubresourceInfo, VersionInfo,
+    },
+    dynamic::{Deletion, DynamicClient, FieldError, NestedFields, ResourceClient, SubresourceClient},
+    error::{ApiError, ApiStatus, DecodeFault, TransportFault},
+    owner::{OwnerError, remove_owner_reference, set_controller_reference, set_owner_reference},
+    rest::{BodyStream, PatchType, RestClient, RestRequest, WatchStream},
+    rest_mapper::{MapperError, RestMapper},
+    transport::{
+        BasicAuth, BearerToken, DebugLevel, Impersonation, RestMetrics, Transport, TransportBuilder,
+        TransportError, UserAgent, Warning, WarningHandler,
+    },
+};
