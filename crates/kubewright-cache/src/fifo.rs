@@ -100,22 +100,20 @@ impl<T: Clone> Fifo<T> {
 
     /// Queues an object, or replaces the queued one with the same key.
     pub fn add(&self, object: T) -> Result<(), KeyError> {
-        let key = (self.shared.key)(&object)?;
-        let mut state = self.shared.state.lock();
-        state.populated = true;
-        state.put(key, object, true);
-        drop(state);
-        self.shared.arrivals.notify_one();
-        Ok(())
+        self.put(object, true)
     }
 
     /// Queues an object unless one with its key is queued: for objects that could not be processed, without
     /// overwriting a newer state.
     pub fn add_if_not_present(&self, object: T) -> Result<(), KeyError> {
+        self.put(object, false)
+    }
+
+    fn put(&self, object: T, overwrite: bool) -> Result<(), KeyError> {
         let key = (self.shared.key)(&object)?;
         let mut state = self.shared.state.lock();
         state.populated = true;
-        state.put(key, object, false);
+        state.put(key, object, overwrite);
         drop(state);
         self.shared.arrivals.notify_one();
         Ok(())

@@ -342,6 +342,16 @@ impl<T> State<T> {
         item
     }
 
+    /// Queues a delta of a list; those of the first list count for [`has_synced`](Self::has_synced).
+    fn push_listed(&mut self, key: ObjectKey, delta: Delta<T>) {
+        let first = !self.populated;
+        let item = self.push(key, delta);
+        if first && !item.initial {
+            item.initial = true;
+            self.initial += 1;
+        }
+    }
+
     fn has_synced(&self) -> bool {
         self.populated && self.initial == 0
     }

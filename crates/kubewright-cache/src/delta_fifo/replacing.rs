@@ -57,12 +57,7 @@ impl<T: Clone + Send + Sync> Replacement<T> for ListReplacement<T> {
         self.own_deltas = self.own_deltas.map(|deltas| deltas + keyed.len() as u64);
         for (key, object) in keyed {
             self.listed.list.push(key.clone());
-            let first = !state.populated;
-            let item = state.push(key, Delta::Replaced(object));
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
+            state.push_listed(key, Delta::Replaced(object));
         }
         drop(state);
         inner.changed.notify_one();
@@ -88,12 +83,7 @@ impl<T: Clone + Send + Sync> Replacement<T> for ListReplacement<T> {
         let missing =
             if is_first_list { Vec::new() } else { find_missing(&state, known, &self.listed.into_set()) };
         for (key, object) in missing {
-            let first = !state.populated;
-            let item = state.push(key, Delta::Deleted { object, final_state_unknown: true });
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
+            state.push_listed(key, Delta::Deleted { object, final_state_unknown: true });
         }
         state.populated = true;
         drop(state);

@@ -12,6 +12,7 @@ use kube::{
 /// Groups are in the server's order of priority, the core group first; the versions of a group are in its
 /// order of preference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerResources {
     /// The groups.
     pub groups: Vec<GroupInfo>,
@@ -55,6 +56,7 @@ impl ServerResources {
 
 /// One API group.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupInfo {
     /// The name; empty for the core group.
     pub name: String,
@@ -81,6 +83,7 @@ impl GroupInfo {
 
 /// One version of an API group.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionInfo {
     /// The name, such as `v1beta1`.
     pub version: String,
@@ -92,6 +95,7 @@ pub struct VersionInfo {
 
 /// One resource in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResourceInfo {
     /// The group; empty for the core group.
     pub group: String,
@@ -156,6 +160,7 @@ impl fmt::Display for ResourceInfo {
 
 /// One subresource of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubresourceInfo {
     /// The name: `scale`.
     pub name: String,
@@ -167,6 +172,7 @@ pub struct SubresourceInfo {
 
 /// A group version, or a whole endpoint, that could not be discovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiscoveryFailure {
     /// The group version (`metrics.k8s.io/v1beta1`) or the endpoint (`/api`).
     pub what: String,

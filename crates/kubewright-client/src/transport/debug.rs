@@ -41,6 +41,7 @@ const TARGET: &str = "kubewright::http";
 
 /// Verbosity of request logging. The numbers are those of `kubectl -v`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum DebugLevel {
     /// 6: verb, URL, status and time.
     Timing,

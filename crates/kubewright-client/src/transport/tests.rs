@@ -205,7 +205,7 @@ async fn the_debug_layer_passes_any_other_response_on_as_it_arrives() {
 async fn user_layers_see_requests_as_they_are_sent() {
     let (log, service) = testing::service(|_| testing::json(200, &json!({})));
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let tap = tower::layer::layer_fn({
+    let layer = tower::layer::layer_fn({
         let seen = seen.clone();
         move |inner: TransportService| {
             let seen = seen.clone();
@@ -217,7 +217,7 @@ async fn user_layers_see_requests_as_they_are_sent() {
     });
     let transport = Transport::from_service(service, "default")
         .basic_auth(BasicAuth::new("alice", SECRET))
-        .layer(tap)
+        .layer(layer)
         .build()
         .unwrap();
     RestClient::new(transport.client()).get().path("/").bytes().await.unwrap();

@@ -23,6 +23,7 @@ const MAX_LENGTH: usize = 1024;
 /// The text is the server's alone; nothing of the request is added. Control characters are removed, and it is
 /// truncated to 1,024 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Warning {
     /// The code; Kubernetes uses 299 only.
     pub code: u16,

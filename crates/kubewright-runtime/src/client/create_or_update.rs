@@ -14,7 +14,7 @@ use kubewright_core::{Object, ObjectKey};
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Number of attempts on conflicts before the error is returned.
-const MAX_ATTEMPTS: u32 = 5;
+pub(super) const MAX_ATTEMPTS: u32 = 5;
 
 /// The write that was made; controller-runtime's `OperationResult`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

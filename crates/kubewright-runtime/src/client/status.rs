@@ -7,12 +7,9 @@ use kube::api::Patch;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{ClientError, KindClient, OperationResult, merge::merge_patch};
+use super::{ClientError, KindClient, OperationResult, create_or_update::MAX_ATTEMPTS, merge::merge_patch};
 use kubewright_client::{ApiError, ApiStatus};
 use kubewright_core::Object;
-
-/// Number of attempts on conflicts before the error is returned.
-const MAX_ATTEMPTS: u32 = 5;
 
 /// Update of the status subresource; sent when awaited.
 ///
