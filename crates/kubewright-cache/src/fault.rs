@@ -13,7 +13,7 @@ pub enum Fault {
     #[error(transparent)]
     Undecodable(#[from] DecodeError),
     /// An object cannot be cached: no metadata, no name, or another kind. It was skipped.
-    #[error("passed over an object{}: {reason}", .key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default())]
+    #[error("skipped an object{}: {reason}", .key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default())]
     Unusable {
         /// The key, as far as known.
         key: Option<ObjectKey>,

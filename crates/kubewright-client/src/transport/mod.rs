@@ -10,10 +10,9 @@
 //!          ─▶ kube: exec plugin ─▶ extra headers ─▶ base URL ─▶ TLS and connections
 //! ```
 //!
-//! Requests through the [`kube::Client`] are queued for a task that calls the layers. Writes of a
-//! `CachedClient` of kubewright-runtime and events call the layers directly if they were given the
-//! transport and not its client, as a manager should be, see
-//! `ManagerBuilder::client`.
+//! Requests through the [`kube::Client`] are queued for a task that calls the layers. Events and writes of
+//! `kubewright-runtime`'s `CachedClient` call the layers directly if they were given the transport and not its
+//! client, as a manager should be, see `ManagerBuilder::client`.
 //!
 //! # Precedence
 //! - **Credentials.** Those of [`TransportBuilder::bearer_token`] or [`TransportBuilder::basic_auth`], else

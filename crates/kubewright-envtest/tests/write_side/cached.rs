@@ -81,7 +81,7 @@ pub(crate) async fn a_deletion_meant_for_an_object_spares_its_successor(place: P
         })
         .await
         .unwrap();
-    assert!(client.delete(&new).unchanged().await.unwrap_err().is_conflict());
+    assert!(client.delete(&new).if_unchanged().await.unwrap_err().is_conflict());
 }
 
 pub(crate) async fn many_are_deleted_at_once_and_reads_know(place: Place) {

@@ -71,7 +71,7 @@ impl<K: Object> Delete<K> {
     }
 
     /// Fails with a conflict if the object has changed since it was read.
-    pub fn unchanged(mut self) -> Self {
+    pub fn if_unchanged(mut self) -> Self {
         let version = self.object.meta().resource_version.clone();
         self.params.preconditions.get_or_insert_default().resource_version = version;
         self
