@@ -91,7 +91,7 @@ impl SubresourceClient {
             .await
     }
 
-    /// Applies the subresource's subresource of an object on the server.
+    /// Applies the subresource of an object on the server.
     pub async fn apply(
         &self,
         params: &PatchParams,

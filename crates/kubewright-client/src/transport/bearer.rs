@@ -78,7 +78,7 @@ struct CachedToken {
     at: Instant,
     /// Whether the server rejected it with 401.
     rejected: bool,
-    /// Whether cached the file again has failed; logged once, not with every request.
+    /// Whether reading the file again has failed; logged once, not with every request.
     failing: bool,
 }
 

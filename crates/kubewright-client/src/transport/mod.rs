@@ -202,7 +202,7 @@ impl Transport {
 }
 
 impl From<Client> for Transport {
-    /// UserLayers a ready-made client. Its retry policy and its layers stay.
+    /// Wraps a ready-made client. Its retry policy and its layers stay.
     fn from(client: Client) -> Self {
         Self { client, layers: None, server: None }
     }

@@ -1,4 +1,4 @@
-//! WarningHandler in responses of the server.
+//! Warnings in responses of the server.
 //!
 //! The server reports deprecated versions, unknown fields and policies that are not enforced yet in `Warning`
 //! headers; kubectl shows them. Logging them tells the users of an operator about an API before it is

@@ -114,7 +114,7 @@ impl<K: Object> KindClient<K> {
         if cache.caught_up(key, CATCH_UP_TIMEOUT).await {
             return Ok(cache.get(key));
         }
-        tracing::debug!(kind = %self.kind(), %key, "the cache is behind our own write: asking the server");
+        tracing::debug!(kind = %self.kind(), %key, "the cache has not observed our own write: reading from the server");
         self.get_live(key).await
     }
 
