@@ -1,11 +1,11 @@
-//! Expressions.
+//! Abstract syntax tree of expressions.
 
-/// A node with its place in the text (in characters).
+/// Expression node with its position in the text (in characters).
 #[derive(Debug, Clone)]
 pub(super) struct Expr {
     pub(super) id: usize,
     pub(super) at: usize,
-    /// How many nodes lie below each other here.
+    /// Height of the tree below this node.
     pub(super) depth: usize,
     pub(super) kind: Kind,
 }
@@ -26,11 +26,11 @@ pub(super) enum Kind {
         target: Option<Box<Expr>>,
         args: Vec<Expr>,
     },
-    /// Elements; an optional one (`?e`) is left out when it has no value.
+    /// List elements; an optional one (`?e`) is omitted if it has no value.
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
-    Loop(Box<Loop>),
-    /// `Type{field: value}`; an optional field (`?f: v`) is left out when it has no value.
+    Comprehension(Box<Comprehension>),
+    /// `Type{field: value}`; an optional field (`?f: v`) is omitted if it has no value.
     Message {
         name: String,
         fields: Vec<(String, Expr, bool)>,
@@ -55,9 +55,9 @@ pub(super) enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// What a macro over a list or a map does.
+/// Macro over a list or a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fold {
+pub(super) enum Macro {
     All,
     Exists,
     ExistsOne,
@@ -69,19 +69,19 @@ pub(super) enum Fold {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Loop {
-    pub(super) fold: Fold,
+pub(super) struct Comprehension {
+    pub(super) kind: Macro,
     pub(super) range: Expr,
     pub(super) first: String,
-    /// The value's name when there are two variables.
+    /// Name of the value if there are two variables.
     pub(super) second: Option<String>,
-    /// Which elements take part, for the three-argument forms.
+    /// Filter of the three-argument forms.
     pub(super) filter: Option<Expr>,
     pub(super) body: Expr,
 }
 
 impl Kind {
-    /// The nodes right below.
+    /// Returns the direct children.
     pub(super) fn children(&self) -> Vec<&Expr> {
         match self {
             Self::Literal(_) | Self::Ident(_) => Vec::new(),
@@ -90,7 +90,7 @@ impl Kind {
             Self::List(items) => items.iter().map(|(item, _)| item).collect(),
             Self::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
             Self::Message { fields, .. } => fields.iter().map(|(_, value, _)| value).collect(),
-            Self::Loop(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
+            Self::Comprehension(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
             Self::OptionalMap { target, body, .. } => vec![target, body],
         }
     }

@@ -1,16 +1,16 @@
-//! Types of expressions: whether every field, function and operand is there and fits.
+//! Type checker: resolves fields, functions and operand types.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    ast::{Expr, Fold, Kind, Literal, Loop},
+    ast::{Comprehension, Expr, Kind, Literal, Macro},
     decl::{Decl, DeclKind},
     lexer::Issue,
     signatures,
     types::{Bindings, Type},
 };
 
-/// What checking found out.
+/// Result of type checking.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) output: Type,
@@ -24,7 +24,7 @@ pub(super) fn check(expr: &Expr, decl: &Arc<Decl>, optional_old: bool) -> Result
     check_in(expr, vec![("self".to_owned(), this), ("oldSelf".to_owned(), old)], false)
 }
 
-/// Checks against any variables; `patches` lets objects be written out (`Object{…}`, `JSONPatch{…}`).
+/// Checks with the given variables; `patches` allows object construction (`Object{…}`, `JSONPatch{…}`).
 pub(super) fn check_in(
     expr: &Expr,
     scope: Vec<(String, Type)>,
@@ -40,7 +40,7 @@ pub(super) fn check_in(
     }
 }
 
-/// The dotted name of a chain of identifiers.
+/// Returns the dotted name of a chain of identifiers.
 pub(super) fn dotted(expr: &Expr) -> Option<String> {
     match &expr.kind {
         Kind::Ident(name) => Some(name.clone()),
@@ -51,7 +51,7 @@ pub(super) fn dotted(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The name of a function in a namespace (`sets.contains`), if the call is one.
+/// Returns the name of a namespaced function (`sets.contains`), if the call is one.
 pub(super) fn namespaced(target: &Expr, function: &str) -> Option<String> {
     let name = format!("{}.{function}", dotted(target)?);
     let known = signatures::lookup(&name);
@@ -91,7 +91,7 @@ impl Checker {
                     entries.iter().map(|(_, value, optional)| self.element(value, *optional)).collect();
                 Type::Map(Box::new(self.common(&keys)), Box::new(self.common(&values)))
             }
-            Kind::Loop(fold) => self.fold(expr.at, fold),
+            Kind::Comprehension(fold) => self.fold(expr.at, fold),
             Kind::Message { name, fields } => self.message(expr.at, name, fields),
             Kind::OptionalMap { target, name, body, flat } => {
                 let inner = match self.expr(target) {
@@ -122,7 +122,7 @@ impl Checker {
         (expr.at, found)
     }
 
-    /// The one type of all elements.
+    /// Returns the common type of all elements.
     fn common(&mut self, types: &[(usize, Type)]) -> Type {
         let mut out = Type::Dyn;
         for (at, found) in types {
@@ -147,7 +147,7 @@ impl Checker {
         }
     }
 
-    /// An object that is written out: the types that mutations give.
+    /// Checks an object construction: the types that mutations produce.
     fn message(&mut self, at: usize, name: &str, fields: &[(String, Expr, bool)]) -> Type {
         let is_object = name == "Object" || name.starts_with("Object.");
         if !self.patches || !(is_object || name == "JSONPatch") {
@@ -175,7 +175,7 @@ impl Checker {
     }
 
     fn select(&mut self, at: usize, operand: &Expr, field: &str, test: bool, optional: bool) -> Type {
-        // A variable's own name may have a dot in it.
+        // The name of a variable may contain a dot.
         if let Kind::Ident(root) = &operand.kind
             && let Some((_, found)) = self.scope.iter().rev().find(|(known, _)| {
                 known.strip_prefix(root.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(field)
@@ -250,7 +250,7 @@ impl Checker {
         })
     }
 
-    fn fold(&mut self, at: usize, fold: &Loop) -> Type {
+    fn fold(&mut self, at: usize, fold: &Comprehension) -> Type {
         let (key, value) = match self.expr(&fold.range) {
             Type::List(of) => (Type::Int, *of),
             Type::Map(key, value) if fold.second.is_some() => (*key, *value),
@@ -274,17 +274,17 @@ impl Checker {
         if let Some(filter) = &fold.filter {
             self.condition(at, filter, "_?_:_");
         }
-        let result = match fold.fold {
-            Fold::All => self.condition(at, &fold.body, "_&&_"),
-            Fold::Exists => self.condition(at, &fold.body, "_||_"),
-            Fold::ExistsOne => self.condition(at, &fold.body, "_?_:_"),
-            Fold::Filter => {
+        let result = match fold.kind {
+            Macro::All => self.condition(at, &fold.body, "_&&_"),
+            Macro::Exists => self.condition(at, &fold.body, "_||_"),
+            Macro::ExistsOne => self.condition(at, &fold.body, "_?_:_"),
+            Macro::Filter => {
                 self.condition(at, &fold.body, "_?_:_");
                 Type::List(Box::new(value))
             }
-            Fold::Map | Fold::TransformList => Type::List(Box::new(self.expr(&fold.body))),
-            Fold::TransformMap => Type::Map(Box::new(key), Box::new(self.expr(&fold.body))),
-            Fold::TransformMapEntry => self.expr(&fold.body),
+            Macro::Map | Macro::TransformList => Type::List(Box::new(self.expr(&fold.body))),
+            Macro::TransformMap => Type::Map(Box::new(key), Box::new(self.expr(&fold.body))),
+            Macro::TransformMapEntry => self.expr(&fold.body),
         };
         self.scope.truncate(depth);
         result

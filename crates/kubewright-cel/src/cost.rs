@@ -1,38 +1,38 @@
-//! What an expression can cost at most, from the sizes that the schema allows.
+//! Cost estimation from the sizes that the schema allows.
 
 use std::collections::BTreeMap;
 
 use super::{
-    ast::{Expr, Fold, Kind, Literal},
+    ast::{Expr, Kind, Literal, Macro},
     check::{Checked, namespaced},
     decl::{Decl, DeclKind},
     types::Type,
 };
 
-/// The upper bound of the cost of one evaluation.
+/// Returns the upper bound of the cost of one evaluation.
 pub(super) fn estimate(expr: &Expr, checked: &Checked, root: &Decl) -> u64 {
-    let mut coster = Coster { checked, root, locals: Vec::new(), known: BTreeMap::new() };
-    coster.expr(expr).cost
+    let mut estimator = CostEstimator { checked, root, locals: Vec::new(), known: BTreeMap::new() };
+    estimator.expr(expr).cost
 }
 
-/// What is known of a node: the most it costs, the most elements it has, and where in `self` it comes from.
+/// Estimate of a node: maximum cost, maximum number of elements, and its path in `self`.
 #[derive(Debug, Clone, Default)]
 struct Estimate {
     cost: u64,
     size: Option<u64>,
-    /// The size of each element of a list or map made on the way.
+    /// Size of each element of a computed list or map.
     entry: Option<u64>,
     path: Option<Vec<String>>,
 }
 
-struct Coster<'c> {
+struct CostEstimator<'c> {
     checked: &'c Checked,
     root: &'c Decl,
     locals: Vec<(String, Estimate)>,
     known: BTreeMap<Vec<String>, u64>,
 }
 
-/// A tenth of the size, rounded up: what it takes to walk over a text.
+/// Returns the cost of traversing a string: a tenth of its size, rounded up.
 fn traversal(size: u64) -> u64 {
     factor(size, 0.1)
 }
@@ -52,7 +52,7 @@ fn factor(size: u64, by: f64) -> u64 {
     whole
 }
 
-impl Coster<'_> {
+impl CostEstimator<'_> {
     fn size_at(&mut self, path: &[String]) -> Option<u64> {
         if let Some(size) = self.known.get(path) {
             return Some(*size);
@@ -71,7 +71,7 @@ impl Coster<'_> {
         Some(at.max_elements)
     }
 
-    /// The size of the items of a list that comes from `self`.
+    /// Returns the size of the items of a list from `self`.
     fn item_size(&mut self, list: &Estimate) -> Option<u64> {
         let mut path = list.path.clone()?;
         path.push("@items".to_owned());
@@ -140,7 +140,7 @@ impl Coster<'_> {
                 }
                 out
             }
-            Kind::Loop(fold) => {
+            Kind::Comprehension(fold) => {
                 let range = self.expr(&fold.range);
                 let count = self.size(&fold.range, &range);
                 let is_map = matches!(self.checked.types.get(&fold.range.id), Some(Type::Map(..)));
@@ -169,9 +169,9 @@ impl Coster<'_> {
                 let body_size = self.size(&fold.body, &body);
                 self.locals.truncate(depth);
                 let step = body.cost.saturating_add(filter.cost);
-                let (init, step, result) = match fold.fold {
-                    Fold::All | Fold::Exists => (0, step.saturating_add(3), 1),
-                    Fold::ExistsOne => (0, step.saturating_add(2), 2),
+                let (init, step, result) = match fold.kind {
+                    Macro::All | Macro::Exists => (0, step.saturating_add(3), 1),
+                    Macro::ExistsOne => (0, step.saturating_add(2), 2),
                     _ => (10, step.saturating_add(12), 1),
                 };
                 let cost =
@@ -180,12 +180,12 @@ impl Coster<'_> {
                 Estimate {
                     cost,
                     size: Some(if makes_list { count } else { 1 }),
-                    entry: match fold.fold {
-                        Fold::Filter => range.entry,
+                    entry: match fold.kind {
+                        Macro::Filter => range.entry,
                         _ if makes_list => Some(body_size),
                         _ => None,
                     },
-                    path: range.path.filter(|_| fold.fold == Fold::Filter),
+                    path: range.path.filter(|_| fold.kind == Macro::Filter),
                 }
             }
             Kind::OptionalMap { target, name, body, .. } => {

@@ -1,4 +1,4 @@
-//! The types that a schema declares, with the sizes that it allows.
+//! Types declared by a schema, with the sizes that it allows.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use super::escape::escape;
 use kubewright_schema::props::Props;
 
-/// The largest request in bytes: what bounds a size that the schema leaves open.
+/// Maximum request size in bytes, which bounds sizes that the schema leaves open.
 const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// A declared type.
+/// Declared type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decl {
     pub(super) kind: DeclKind,
-    /// The most characters, items or entries there can be; 0 where there is nothing to count.
+    /// Maximum number of characters, items or entries; 0 if not countable.
     pub(super) max_elements: u64,
-    /// The fewest bytes a value takes in JSON.
+    /// Minimum size of a value in JSON, in bytes.
     pub(super) min_size: u64,
 }
 
@@ -34,11 +34,11 @@ pub(super) enum DeclKind {
     Timestamp(bool),
     List(Arc<Decl>, ListKind),
     Map(Arc<Decl>),
-    /// Fields by identifier, with their real names.
+    /// Fields by identifier, with their unescaped names.
     Object(BTreeMap<String, (String, Arc<Decl>)>),
 }
 
-/// How two lists compare and add up.
+/// Equality and concatenation semantics of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ListKind {
     Atomic,
@@ -47,10 +47,10 @@ pub(super) enum ListKind {
 }
 
 impl Decl {
-    /// The type of a schema, or `None` where rules have no access. A resource has apiVersion, kind and the name in its
-    /// metadata.
-    pub fn of(schema: &Value, is_resource: bool) -> Option<Arc<Self>> {
-        let props = Props::of(schema);
+    /// Creates the type of a schema; `None` if rules cannot access it. A resource has apiVersion, kind and
+    /// the name in its metadata.
+    pub fn from_schema(schema: &Value, is_resource: bool) -> Option<Arc<Self>> {
+        let props = Props::new(schema);
         let max_length = props.number("maxLength").map(|n| u64::try_from(n).unwrap_or_default());
         let text = |kind, min_size, max: u64| Self { kind, max_elements: max, min_size };
         let decl = match props.kind() {
@@ -59,7 +59,8 @@ impl Decl {
             }
             "array" => {
                 let items = props.items()?;
-                let elem = Self::of(items, Props::of(items).flag("x-kubernetes-embedded-resource"))?;
+                let elem =
+                    Self::from_schema(items, Props::new(items).flag("x-kubernetes-embedded-resource"))?;
                 let max =
                     props.number("maxItems").map_or((MAX_REQUEST - 2) / (elem.min_size + 1), at_least_zero);
                 let kind = match props.text("x-kubernetes-list-type") {
@@ -73,7 +74,8 @@ impl Decl {
             }
             "object" if !is_resource && props.values().is_some() => {
                 let values = props.values()?;
-                let value = Self::of(values, Props::of(values).flag("x-kubernetes-embedded-resource"))?;
+                let value =
+                    Self::from_schema(values, Props::new(values).flag("x-kubernetes-embedded-resource"))?;
                 let max = props
                     .number("maxProperties")
                     .map_or((MAX_REQUEST - 2) / (value.min_size + 6), at_least_zero);
@@ -105,9 +107,9 @@ impl Decl {
         let mut fields = BTreeMap::new();
         let mut min_size = 2;
         let mut add = |name: &str, schema: &Value| {
-            let embedded = Props::of(schema).flag("x-kubernetes-embedded-resource");
-            let Some(decl) = Self::of(schema, embedded) else { return };
-            if required.contains(&name) && Props::of(schema).get("default").is_none() {
+            let embedded = Props::new(schema).flag("x-kubernetes-embedded-resource");
+            let Some(decl) = Self::from_schema(schema, embedded) else { return };
+            if required.contains(&name) && Props::new(schema).get("default").is_none() {
                 min_size += name.len() as u64 + decl.min_size + 4;
             }
             if let Some(identifier) = escape(name) {
@@ -120,9 +122,9 @@ impl Decl {
             }
         }
         if is_resource {
-            let meta = props.property("metadata").map_or(Props(None), Props::of);
+            let meta = props.property("metadata").map_or(Props(None), Props::new);
             let capped = |name: &str, limit: i64| {
-                let own = meta.property(name).and_then(|schema| Props::of(schema).number("maxLength"));
+                let own = meta.property(name).and_then(|schema| Props::new(schema).number("maxLength"));
                 json!({"type": "string", "maxLength": own.unwrap_or(limit).min(limit)})
             };
             let metadata = json!({"type": "object", "properties": {
@@ -134,7 +136,7 @@ impl Decl {
         Self { kind: DeclKind::Object(fields), max_elements: 0, min_size }
     }
 
-    /// The same with fields by their real names: types that the server itself declares escape nothing.
+    /// Returns the type with unescaped field names, for types that the server itself declares.
     pub fn unescaped(&self) -> Arc<Self> {
         let kind = match &self.kind {
             DeclKind::Object(fields) => {
@@ -149,7 +151,7 @@ impl Decl {
         Arc::new(Self { kind, ..self.clone() })
     }
 
-    /// How often a value of this type can occur in one request.
+    /// Returns how often a value of this type can occur in one request.
     pub fn max_cardinality(&self) -> u64 {
         MAX_REQUEST / (self.min_size + 1)
     }

@@ -1,7 +1,7 @@
-//! Field names as identifiers.
+//! Escaping of field names into identifiers.
 
 const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
-/// Words that no identifier may be; the parser refuses them.
+/// Reserved words, which the parser rejects as identifiers.
 pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -22,7 +22,7 @@ pub(super) const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// The identifier by which rules name a field, or `None` for a name that has none.
+/// Returns the identifier of a field in rules, or `None` if the name cannot be escaped.
 ///
 /// ```
 /// use kubewright_cel::escape;

@@ -1,4 +1,4 @@
-//! Evaluation, with every step taken off a budget.
+//! Evaluator with a cost budget.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{
     CelError,
-    ast::{Expr, Fold, Kind, Literal, Loop},
+    ast::{Comprehension, Expr, Kind, Literal, Macro},
     check::{dotted, namespaced},
     functions,
     program::Activation,
@@ -15,13 +15,14 @@ use super::{
 
 pub(super) struct Evaluator<'b, 'v> {
     budget: &'b mut u64,
-    /// Where names come from that no macro has bound.
+    /// Values of names that no macro has bound.
     activation: Option<&'b Activation<'v>>,
     patterns: &'v BTreeMap<usize, Regex>,
     scope: Vec<(String, Val<'v>)>,
 }
 
-type Answer<'v> = Result<Val<'v>, CelError>;
+/// Result of evaluating an expression.
+pub(super) type EvalResult<'v> = Result<Val<'v>, CelError>;
 
 pub(super) fn fail<T>(message: impl Into<String>) -> Result<T, CelError> {
     Err(CelError::Evaluate(message.into()))
@@ -32,13 +33,13 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         Self { budget, activation: None, patterns, scope: Vec::new() }
     }
 
-    /// Evaluates with the names of an activation.
-    pub(super) fn run_in(mut self, expr: &'v Expr, activation: &'b Activation<'v>) -> Answer<'v> {
+    /// Evaluates with the values of an activation.
+    pub(super) fn run_in(mut self, expr: &'v Expr, activation: &'b Activation<'v>) -> EvalResult<'v> {
         self.activation = Some(activation);
         self.expr(expr)
     }
 
-    pub(super) fn run(mut self, expr: &'v Expr, this: Val<'v>, old: Option<Val<'v>>) -> Answer<'v> {
+    pub(super) fn run(mut self, expr: &'v Expr, this: Val<'v>, old: Option<Val<'v>>) -> EvalResult<'v> {
         self.scope.push(("self".to_owned(), this));
         self.scope.extend(old.map(|old| ("oldSelf".to_owned(), old)));
         self.expr(expr)
@@ -60,7 +61,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
             || self.activation.is_some_and(|activation| activation.find(name).is_some())
     }
 
-    /// A value whose name has a dot in it.
+    /// Returns a value whose name contains a dot.
     fn dotted_name(&self, operand: &Expr, field: &str) -> Option<Val<'v>> {
         match &operand.kind {
             Kind::Ident(root) => self.activation?.find_dotted(root, field),
@@ -68,7 +69,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         }
     }
 
-    fn expr(&mut self, expr: &'v Expr) -> Answer<'v> {
+    fn expr(&mut self, expr: &'v Expr) -> EvalResult<'v> {
         match &expr.kind {
             Kind::Literal(literal) => Ok(of_literal(literal)),
             Kind::Ident(name) => {
@@ -133,7 +134,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
                 }
                 Ok(Val::Map(Arc::new(out)))
             }
-            Kind::Loop(fold) => self.fold(fold),
+            Kind::Comprehension(fold) => self.fold(fold),
             Kind::OptionalMap { target, name, body, flat } => match self.expr(target)? {
                 Val::Optional(None) => Ok(Val::Optional(None)),
                 Val::Optional(Some(value)) => {
@@ -148,7 +149,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         }
     }
 
-    fn call(&mut self, function: &'v str, target: Option<&'v Expr>, args: &'v [Expr]) -> Answer<'v> {
+    fn call(&mut self, function: &'v str, target: Option<&'v Expr>, args: &'v [Expr]) -> EvalResult<'v> {
         match (function, args) {
             ("_&&_" | "_||_", [left, right]) => return self.either(left, right, function == "_||_"),
             ("_?_:_", [condition, yes, no]) => {
@@ -179,8 +180,8 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         functions::call(name.as_deref().unwrap_or(function), &values, pattern)
     }
 
-    /// `&&` and `||`: a decisive side wins over an error on the other.
-    fn either(&mut self, left: &'v Expr, right: &'v Expr, decisive: bool) -> Answer<'v> {
+    /// Evaluates `&&` and `||`: a decisive operand wins over an error of the other.
+    fn either(&mut self, left: &'v Expr, right: &'v Expr, decisive: bool) -> EvalResult<'v> {
         let left = self.expr(left);
         match left {
             Ok(Val::Bool(answer)) if answer == decisive => return Ok(Val::Bool(answer)),
@@ -195,7 +196,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         }
     }
 
-    fn fold(&mut self, fold: &'v Loop) -> Answer<'v> {
+    fn fold(&mut self, fold: &'v Comprehension) -> EvalResult<'v> {
         let range = self.expr(&fold.range)?;
         let pairs: Vec<(Val<'v>, Val<'v>)> = if let Some(items) = range.items() {
             let items = items.into_owned();
@@ -215,7 +216,12 @@ impl<'b, 'v> Evaluator<'b, 'v> {
         result
     }
 
-    fn steps(&mut self, fold: &'v Loop, pairs: Vec<(Val<'v>, Val<'v>)>, depth: usize) -> Answer<'v> {
+    fn steps(
+        &mut self,
+        fold: &'v Comprehension,
+        pairs: Vec<(Val<'v>, Val<'v>)>,
+        depth: usize,
+    ) -> EvalResult<'v> {
         let (mut found, mut error) = (0_usize, None);
         let (mut list, mut map) = (Vec::new(), Vec::new());
         for (key, value) in pairs {
@@ -229,42 +235,42 @@ impl<'b, 'v> Evaluator<'b, 'v> {
                 None => self.scope.push((fold.first.clone(), value.clone())),
             }
             if let Some(filter) = &fold.filter
-                && !self.holds(filter)?
+                && !self.condition(filter)?
             {
                 continue;
             }
-            match fold.fold {
-                Fold::All | Fold::Exists => match self.holds(&fold.body) {
-                    Ok(answer) if answer == (fold.fold == Fold::Exists) => return Ok(Val::Bool(answer)),
+            match fold.kind {
+                Macro::All | Macro::Exists => match self.condition(&fold.body) {
+                    Ok(answer) if answer == (fold.kind == Macro::Exists) => return Ok(Val::Bool(answer)),
                     Ok(_) => {}
                     Err(CelError::CostLimit) => return Err(CelError::CostLimit),
                     Err(why) => error = error.or(Some(why)),
                 },
-                Fold::ExistsOne => found += usize::from(self.holds(&fold.body)?),
-                Fold::Filter => {
-                    if self.holds(&fold.body)? {
+                Macro::ExistsOne => found += usize::from(self.condition(&fold.body)?),
+                Macro::Filter => {
+                    if self.condition(&fold.body)? {
                         list.push(value);
                     }
                 }
-                Fold::Map | Fold::TransformList => list.push(self.expr(&fold.body)?),
-                Fold::TransformMap => map.push((key, self.expr(&fold.body)?)),
-                Fold::TransformMapEntry => {
+                Macro::Map | Macro::TransformList => list.push(self.expr(&fold.body)?),
+                Macro::TransformMap => map.push((key, self.expr(&fold.body)?)),
+                Macro::TransformMapEntry => {
                     let entry = self.expr(&fold.body)?;
                     map.extend(entry.entries().unwrap_or_default());
                 }
             }
         }
-        match (fold.fold, error) {
-            (Fold::All | Fold::Exists, Some(error)) => Err(error),
-            (Fold::All, None) => Ok(Val::Bool(true)),
-            (Fold::Exists, None) => Ok(Val::Bool(false)),
-            (Fold::ExistsOne, _) => Ok(Val::Bool(found == 1)),
-            (Fold::Map | Fold::Filter | Fold::TransformList, _) => Ok(Val::list(list)),
-            (Fold::TransformMap | Fold::TransformMapEntry, _) => Ok(Val::Map(Arc::new(map))),
+        match (fold.kind, error) {
+            (Macro::All | Macro::Exists, Some(error)) => Err(error),
+            (Macro::All, None) => Ok(Val::Bool(true)),
+            (Macro::Exists, None) => Ok(Val::Bool(false)),
+            (Macro::ExistsOne, _) => Ok(Val::Bool(found == 1)),
+            (Macro::Map | Macro::Filter | Macro::TransformList, _) => Ok(Val::list(list)),
+            (Macro::TransformMap | Macro::TransformMapEntry, _) => Ok(Val::Map(Arc::new(map))),
         }
     }
 
-    fn holds(&mut self, expr: &'v Expr) -> Result<bool, CelError> {
+    fn condition(&mut self, expr: &'v Expr) -> Result<bool, CelError> {
         match self.expr(expr)? {
             Val::Bool(answer) => Ok(answer),
             _ => fail("no such overload"),
@@ -272,7 +278,7 @@ impl<'b, 'v> Evaluator<'b, 'v> {
     }
 }
 
-fn select<'v>(operand: &Val<'v>, field: &str, test: bool, optional: bool) -> Answer<'v> {
+fn select<'v>(operand: &Val<'v>, field: &str, test: bool, optional: bool) -> EvalResult<'v> {
     match operand {
         Val::Optional(None) => Ok(if test { Val::Bool(false) } else { Val::Optional(None) }),
         Val::Optional(Some(inner)) => {

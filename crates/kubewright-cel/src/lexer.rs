@@ -1,6 +1,6 @@
-//! Text into tokens, and problems with their place below the text.
+//! Lexer, and formatting of errors with their position.
 
-/// A problem at a place (in characters).
+/// Error at a position (in characters).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Issue {
     pub(super) at: usize,
@@ -13,8 +13,8 @@ impl Issue {
     }
 }
 
-/// All problems as the real server prints them.
-pub(super) fn show(text: &str, issues: &[Issue]) -> String {
+/// Formats all errors like cel-go.
+pub(super) fn format_issues(text: &str, issues: &[Issue]) -> String {
     let mut out = Vec::new();
     for issue in issues {
         let before: String = text.chars().take(issue.at).collect();
@@ -47,7 +47,7 @@ pub(super) enum Token {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Placed {
+pub(super) struct PositionedToken {
     pub(super) token: Token,
     pub(super) at: usize,
     pub(super) text: String,
@@ -58,7 +58,7 @@ const SYMBOLS: [&str; 27] = [
     "/", "%", "<", ">", "=", "&", "|",
 ];
 
-pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Issue> {
+pub(super) fn tokens(text: &str) -> Result<Vec<PositionedToken>, Issue> {
     let chars: Vec<char> = text.chars().collect();
     let (mut out, mut at) = (Vec::new(), 0);
     while at < chars.len() {
@@ -74,10 +74,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Issue> {
             continue;
         }
         let (token, end) = next(&chars, at)?;
-        out.push(Placed { token, at, text: chars[at..end].iter().collect() });
+        out.push(PositionedToken { token, at, text: chars[at..end].iter().collect() });
         at = end;
     }
-    out.push(Placed { token: Token::End, at: chars.len(), text: "<EOF>".to_owned() });
+    out.push(PositionedToken { token: Token::End, at: chars.len(), text: "<EOF>".to_owned() });
     Ok(out)
 }
 
@@ -151,7 +151,7 @@ fn number(chars: &[char], at: usize) -> Result<(Token, usize), Issue> {
     Ok((Token::Int(text), end))
 }
 
-/// Whether a string begins here: raw, bytes, and where its quotes are.
+/// Returns whether a string literal starts here: raw, bytes, and the position of its quotes.
 fn string_start(chars: &[char], at: usize) -> Option<(bool, bool, usize)> {
     let (mut raw, mut bytes, mut start) = (false, false, at);
     loop {

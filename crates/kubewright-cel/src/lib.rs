@@ -1,19 +1,19 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The Common Expression Language as CRDs use it in `x-kubernetes-validations` and admission in its policies.
+//! Common Expression Language, as used by CRDs in `x-kubernetes-validations` and by admission policies.
 //!
-//! An expression is parsed ([`Expression::compile`] does all of it), checked against declared types, its cost is
-//! estimated, and it is evaluated over JSON. The types come from a schema ([`Decl`]), so `self.b` on an object without
-//! `b` is refused when the CRD is written and not when an object is.
+//! An expression is parsed, checked against declared types and its cost is estimated (all by
+//! [`Expression::compile`]), then it is evaluated over JSON. The types come from a schema ([`Decl`]), so
+//! `self.b` on an object without `b` is rejected when the CRD is written and not when an object is.
 //!
 //! - One rule or message: [`Expression`].
 //! - All rules of a schema, with ratcheting, old values and budgets: [`rules::Rules`].
 //! - Expressions over several variables, as admission policies have them: [`Program`].
-//! - Field names that are no identifiers: [`escape`].
+//! - Field names that are not identifiers: [`escape`].
 //!
-//! Pitfalls: only `__` is escaped, not `_`, so `self.my_field` means what it says. An `int` and a `double` compare with
-//! `<` but not with `==`. A field without a type in its schema (`x-kubernetes-preserve-unknown-fields` alone) cannot be
-//! named at all.
+//! Pitfalls: only `__` is escaped, not `_`, so `self.my_field` needs no escaping. An `int` and a `double`
+//! compare with `<` but not with `==`. A field without a type in its schema
+//! (`x-kubernetes-preserve-unknown-fields` alone) cannot be accessed.
 
 mod ast;
 mod check;
@@ -38,35 +38,37 @@ use serde_json::Value;
 
 pub use decl::Decl;
 pub use escape::escape;
-pub use functions::authz::{Authority, Check, Verdict};
-pub use program::{Activation, Environment, Failure, PER_CALL, Program};
+pub use functions::authz::{AccessCheck, AccessDecision, Authorizer};
+pub use program::{Activation, Environment, EvalError, Program};
 
 use ast::Expr;
 use eval::Evaluator;
 use types::Type;
 use value::Val;
 
-/// What an expression gives.
+/// Result type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Output {
-    /// A rule.
+    /// The type of a rule.
     Bool,
-    /// A message.
+    /// The type of a message.
     String,
-    /// Something else.
+    /// Any other type.
     Other,
 }
 
-/// Why an expression cannot be used or did not come to an end.
+/// Error compiling or evaluating an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CelError {
-    /// The text is no expression, or its types do not fit; one line per problem with the place below it.
+    /// Syntax or type errors, each with its position on a line below.
     #[error("{0}")]
     Compile(String),
     /// Evaluation failed.
     #[error("{0}")]
     Evaluate(String),
-    /// Evaluation was cut off.
+    /// The cost limit was exceeded.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostLimit,
 }
@@ -77,7 +79,7 @@ pub enum CelError {
 /// use kubewright_cel::{Decl, Expression, Output};
 /// use serde_json::json;
 ///
-/// let spec = Decl::of(&json!({"type": "object", "properties": {"min": {"type": "integer"}}}), false).unwrap();
+/// let spec = Decl::from_schema(&json!({"type": "object", "properties": {"min": {"type": "integer"}}}), false).unwrap();
 /// let rule = Expression::compile("self.min > 1", &spec, false)?;
 /// assert_eq!(rule.output(), Output::Bool);
 /// assert!(rule.evaluate_bool(&json!({"min": 2}), None, &mut 1000).unwrap());
@@ -94,14 +96,15 @@ pub struct Expression {
     output: Output,
     uses_old: bool,
     cost: u64,
-    /// The literal patterns, by the node they stand in.
+    /// Compiled literal patterns, by node.
     patterns: BTreeMap<usize, Regex>,
 }
 
 impl Expression {
-    /// Parses, checks and prices an expression; with `optional_old` the old value is an optional.
+    /// Parses and checks an expression and estimates its cost; with `optional_old` the old value is an
+    /// optional.
     pub fn compile(text: &str, decl: &Arc<Decl>, optional_old: bool) -> Result<Self, CelError> {
-        let show = |issues: Vec<lexer::Issue>| CelError::Compile(lexer::show(text, &issues));
+        let show = |issues: Vec<lexer::Issue>| CelError::Compile(lexer::format_issues(text, &issues));
         let expr = parser::parse(text).map_err(|issue| show(vec![issue]))?;
         let checked = check::check(&expr, decl, optional_old).map_err(show)?;
         let output = match &checked.output {
@@ -122,22 +125,22 @@ impl Expression {
         })
     }
 
-    /// The type of the result.
+    /// Returns the result type.
     pub fn output(&self) -> Output {
         self.output
     }
 
-    /// Whether the old value is looked at: a transition rule.
+    /// Returns whether it is a transition rule, which uses the old value.
     pub fn uses_old_self(&self) -> bool {
         self.uses_old
     }
 
-    /// The most that one evaluation can cost by the sizes that the schema allows.
+    /// Returns the maximum cost of one evaluation for the sizes that the schema allows.
     pub fn estimated_cost(&self) -> u64 {
         self.cost
     }
 
-    /// Evaluates a rule; what it costs is taken off `budget`.
+    /// Evaluates a rule; the cost is deducted from `budget`.
     pub fn evaluate_bool(
         &self,
         value: &Value,
@@ -150,7 +153,7 @@ impl Expression {
         }
     }
 
-    /// Evaluates a message; what it costs is taken off `budget`.
+    /// Evaluates a message; the cost is deducted from `budget`.
     pub fn evaluate_string(
         &self,
         value: &Value,
@@ -176,12 +179,12 @@ impl Expression {
     }
 }
 
-/// Whether a word cannot be a name.
+/// Returns whether a word is reserved.
 pub fn is_reserved(word: &str) -> bool {
     matches!(word, "true" | "false" | "null" | "in") || escape::RESERVED.contains(&word)
 }
 
-/// Compiles the patterns that are written out; one that is no regular expression is refused with its place.
+/// Compiles the literal patterns; an invalid one is reported with its position.
 fn patterns(expr: &Expr) -> Result<BTreeMap<usize, Regex>, lexer::Issue> {
     let mut out = BTreeMap::new();
     let mut rest = vec![expr];

@@ -1,15 +1,15 @@
-//! Tokens into expressions, with the macros expanded.
+//! Parser, which also expands macros.
 
 use super::{
-    ast::{Expr, Fold, Kind, Literal, Loop},
-    lexer::{Issue, Placed, Token, tokens},
+    ast::{Comprehension, Expr, Kind, Literal, Macro},
+    lexer::{Issue, PositionedToken, Token, tokens},
 };
 
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                       BYTES, IDENTIFIER}";
-/// Deeper expressions are refused: checking and evaluation walk them on the stack of a request.
+/// Maximum depth of expressions: checker and evaluator recurse on the stack of a request.
 const MAX_DEPTH: usize = 100;
-/// How tightly `&&` binds.
+/// Precedence of `&&`.
 const AND: usize = 1;
 
 pub(super) fn parse(text: &str) -> Result<Expr, Issue> {
@@ -22,14 +22,14 @@ pub(super) fn parse(text: &str) -> Result<Expr, Issue> {
 }
 
 struct Parser {
-    tokens: Vec<Placed>,
+    tokens: Vec<PositionedToken>,
     at: usize,
     ids: usize,
     depth: usize,
 }
 
 impl Parser {
-    fn peek(&self) -> &Placed {
+    fn peek(&self) -> &PositionedToken {
         &self.tokens[self.at]
     }
 
@@ -86,7 +86,7 @@ impl Parser {
         Ok(expr)
     }
 
-    /// Binary operators that bind at least as tightly as `level`.
+    /// Parses binary operators of at least precedence `level`.
     fn binary(&mut self, level: usize) -> Result<Expr, Issue> {
         let mut left = self.unary()?;
         while let Some((found, name)) = self.operator().filter(|(found, _)| *found >= level) {
@@ -102,7 +102,7 @@ impl Parser {
         Ok(left)
     }
 
-    /// The binary operator that comes next: how tightly it binds, and its function.
+    /// Returns precedence and function of the next binary operator.
     fn operator(&self) -> Option<(usize, &'static str)> {
         let found = match &self.peek().token {
             Token::Symbol(symbol) => *symbol,
@@ -128,7 +128,7 @@ impl Parser {
         })
     }
 
-    /// `a && b && c …` as a balanced tree: long chains stay shallow.
+    /// Parses `a && b && c …` as a balanced tree, so that long chains stay shallow.
     fn chain(
         &mut self,
         at: usize,
@@ -226,7 +226,7 @@ impl Parser {
         }
     }
 
-    /// The fields of an object that is written out, after the opening brace.
+    /// Parses the fields of an object construction, after the opening brace.
     fn message(&mut self, at: usize, name: String) -> Result<Expr, Issue> {
         let mut fields = Vec::new();
         while self.eat("}").is_none() {
@@ -269,7 +269,7 @@ impl Parser {
     }
 
     fn primary(&mut self) -> Result<Expr, Issue> {
-        let Placed { token, at, .. } = self.peek().clone();
+        let PositionedToken { token, at, .. } = self.peek().clone();
         let literal = match token {
             Token::Int(text) => {
                 Literal::Int(int(&text).ok_or_else(|| Issue::new(at, "invalid int literal"))?)
@@ -357,17 +357,17 @@ impl Parser {
         Ok(self.node(at, Kind::Map(entries)))
     }
 
-    /// A call on a target: a macro or a function.
+    /// Creates a member call: a macro or a function.
     fn member(&mut self, target: Expr, name: &str, open: usize, mut args: Vec<Expr>) -> Result<Expr, Issue> {
         let fold = match (name, args.len()) {
-            ("all", 2 | 3) => Fold::All,
-            ("exists", 2 | 3) => Fold::Exists,
-            ("exists_one" | "existsOne", 2 | 3) => Fold::ExistsOne,
-            ("map", 2 | 3) => Fold::Map,
-            ("filter", 2) => Fold::Filter,
-            ("transformList", 3 | 4) => Fold::TransformList,
-            ("transformMap", 3 | 4) => Fold::TransformMap,
-            ("transformMapEntry", 3 | 4) => Fold::TransformMapEntry,
+            ("all", 2 | 3) => Macro::All,
+            ("exists", 2 | 3) => Macro::Exists,
+            ("exists_one" | "existsOne", 2 | 3) => Macro::ExistsOne,
+            ("map", 2 | 3) => Macro::Map,
+            ("filter", 2) => Macro::Filter,
+            ("transformList", 3 | 4) => Macro::TransformList,
+            ("transformMap", 3 | 4) => Macro::TransformMap,
+            ("transformMapEntry", 3 | 4) => Macro::TransformMapEntry,
             ("optMap" | "optFlatMap", 2) => {
                 let body = Box::new(args.remove(1));
                 let name_of = variable(&args[0])?;
@@ -382,15 +382,15 @@ impl Parser {
         };
         let first = variable(&args.remove(0))?;
         let two = match fold {
-            Fold::Map | Fold::Filter => false,
-            Fold::All | Fold::Exists | Fold::ExistsOne => args.len() == 2,
+            Macro::Map | Macro::Filter => false,
+            Macro::All | Macro::Exists | Macro::ExistsOne => args.len() == 2,
             _ => true,
         };
         let second = if two { Some(variable(&args.remove(0))?) } else { None };
         let body = args.pop().ok_or_else(|| Issue::new(open, "macro lacks an argument"))?;
         let filter = args.pop();
-        let fold = Loop { fold, range: target, first, second, filter, body };
-        Ok(self.node(open, Kind::Loop(Box::new(fold))))
+        let fold = Comprehension { kind: fold, range: target, first, second, filter, body };
+        Ok(self.node(open, Kind::Comprehension(Box::new(fold))))
     }
 }
 

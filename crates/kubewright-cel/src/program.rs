@@ -1,8 +1,7 @@
-//! Expressions over several variables: admission policies, match conditions.
+//! Programs: expressions over several variables, as in admission policies and match conditions.
 //!
-//! An [`Environment`] says which names there are, a [`Program`] is one expression in it, an [`Activation`] holds the
-//! values of one request. Variables of a policy are programs too: they are evaluated when they are first looked at, and
-//! once.
+//! An [`Environment`] declares the variables, a [`Program`] is one expression in it, an [`Activation`] has
+//! the values of one request. Variables of a policy are programs too: they are evaluated once, on first use.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,22 +18,22 @@ use super::{
     check,
     decl::DeclKind,
     eval::{Evaluator, fail},
-    functions::authz::{Authority, Authz, Check},
+    functions::authz::{AccessCheck, Authorizer, Authz},
     lexer, parser, patterns,
     signatures::{AUTHORIZER, RESOURCE_CHECK},
     types::Type,
     value::{Val, from_json},
 };
 
-/// The most that one evaluation may cost.
-pub const PER_CALL: u64 = 1_000_000;
+/// Maximum cost of one evaluation.
+pub(super) const CALL_COST_LIMIT: u64 = 1_000_000;
 const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
-/// A declaration of whatever JSON there is.
+/// Declaration of arbitrary JSON.
 static ANYTHING: LazyLock<Arc<Decl>> =
     LazyLock::new(|| Arc::new(Decl { kind: DeclKind::Dyn, max_elements: u64::MAX, min_size: 1 }));
 
-/// The names that expressions may use.
+/// Variables that expressions may use.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     scope: Vec<(String, Type)>,
@@ -43,50 +42,50 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Adds a value of any type.
+    /// Adds a variable of dynamic type.
     #[must_use]
-    pub fn dynamic(mut self, name: &str) -> Self {
+    pub fn with_dynamic(mut self, name: &str) -> Self {
         self.scope.push((name.to_owned(), Type::Dyn));
         self
     }
 
-    /// Adds a value of a declared type.
+    /// Adds a variable of a declared type.
     #[must_use]
-    pub fn typed(mut self, name: &str, decl: &Arc<Decl>) -> Self {
+    pub fn with_typed(mut self, name: &str, decl: &Arc<Decl>) -> Self {
         self.scope.push((name.to_owned(), Type::of(decl)));
         self
     }
 
     /// Adds `authorizer` and `authorizer.requestResource`.
     #[must_use]
-    pub fn authorizer(mut self) -> Self {
+    pub fn with_authorizer(mut self) -> Self {
         self.scope.push(("authorizer".to_owned(), Type::Opaque(AUTHORIZER)));
         self.scope.push((REQUEST_RESOURCE.to_owned(), Type::Opaque(RESOURCE_CHECK)));
         self
     }
 
-    /// Lets expressions write out objects: `Object{…}` and `JSONPatch{…}`.
+    /// Allows object construction: `Object{…}` and `JSONPatch{…}`.
     #[must_use]
-    pub fn patches(mut self) -> Self {
+    pub fn with_patches(mut self) -> Self {
         self.patches = true;
         self
     }
 
-    /// Adds `variables`, so far without any.
+    /// Adds `variables`, initially empty.
     #[must_use]
-    pub fn composed(mut self) -> Self {
+    pub fn with_variables(mut self) -> Self {
         self.variables.get_or_insert_default();
         self
     }
 
-    /// The same variables in another environment.
+    /// Shares the `variables` of another environment.
     #[must_use]
-    pub fn sharing_variables(mut self, other: &Self) -> Self {
+    pub fn with_variables_of(mut self, other: &Self) -> Self {
         self.variables.clone_from(&other.variables);
         self
     }
 
-    /// Adds one of the `variables`; one that does not compile can be anything.
+    /// Adds one of the `variables`; one that does not compile has dynamic type.
     pub fn add_variable<E>(&mut self, name: &str, program: &Result<Program, E>) {
         let found = program.as_ref().map_or(Type::Dyn, |program| program.output.clone());
         self.variables.get_or_insert_default().insert(name.to_owned(), found);
@@ -101,17 +100,17 @@ impl Environment {
     }
 }
 
-/// A compiled expression in an [`Environment`].
+/// Compiled expression in an [`Environment`].
 ///
 /// ```
 /// use kubewright_cel::{Activation, Environment, Program};
 /// use serde_json::json;
 ///
-/// let names = Environment::default().dynamic("object");
+/// let names = Environment::default().with_dynamic("object");
 /// let program = Program::compile("object.spec.replicas <= 5", &names)?;
 /// assert_eq!(program.output(), "bool");
 /// let object = json!({"spec": {"replicas": 6}});
-/// let values = Activation::new(&[]).value("object", &object);
+/// let values = Activation::new(&[]).with_value("object", &object);
 /// assert_eq!(program.evaluate(&values, &mut 10_000).unwrap(), json!(false));
 /// # Ok::<(), kubewright_cel::CelError>(())
 /// ```
@@ -122,16 +121,17 @@ pub struct Program {
     patterns: BTreeMap<usize, Regex>,
 }
 
-/// Why an evaluation gave nothing.
+/// Error evaluating a program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// The budget of all expressions together is spent: none may follow.
+#[non_exhaustive]
+pub enum EvalError {
+    /// The budget of all expressions together is spent: evaluation must stop.
     #[error("validation failed due to running out of cost budget, no further validation rules will be run")]
     OutOfBudget,
     /// This expression failed.
     #[error("{0}")]
     Error(String),
-    /// The value has no form in JSON; the text is the name of its type.
+    /// The value cannot be converted to JSON; the text is the name of its type.
     #[error("unsupported return type: {0}")]
     Opaque(&'static str),
 }
@@ -139,35 +139,35 @@ pub enum Failure {
 impl Program {
     /// Parses and checks an expression.
     pub fn compile(text: &str, environment: &Environment) -> Result<Self, CelError> {
-        let show = |issues: Vec<lexer::Issue>| CelError::Compile(lexer::show(text, &issues));
+        let show = |issues: Vec<lexer::Issue>| CelError::Compile(lexer::format_issues(text, &issues));
         let expr = parser::parse(text).map_err(|issue| show(vec![issue]))?;
         let checked = check::check_in(&expr, environment.scope(), environment.patches).map_err(show)?;
         let patterns = patterns(&expr).map_err(|issue| show(vec![issue]))?;
         Ok(Self { expr, output: checked.output, patterns })
     }
 
-    /// The type of the result, as messages write it.
+    /// Returns the result type as messages write it.
     pub fn output(&self) -> String {
         if self.output == Type::Null { "null_type".to_owned() } else { self.output.to_string() }
     }
 
-    /// Evaluates; what it costs, variables included, is taken off `budget`.
-    pub fn evaluate<'v>(&'v self, activation: &Activation<'v>, budget: &mut u64) -> Result<Value, Failure> {
+    /// Evaluates; the cost, including variables, is deducted from `budget`.
+    pub fn evaluate<'v>(&'v self, activation: &Activation<'v>, budget: &mut u64) -> Result<Value, EvalError> {
         let (found, cost) = self.run(activation);
         let spent = cost.saturating_add(activation.spent.take());
-        *budget = budget.checked_sub(spent).ok_or(Failure::OutOfBudget)?;
-        let found = found.map_err(|error| Failure::Error(error.to_string()))?;
-        found.to_json().ok_or(Failure::Opaque(found.type_name()))
+        *budget = budget.checked_sub(spent).ok_or(EvalError::OutOfBudget)?;
+        let found = found.map_err(|error| EvalError::Error(error.to_string()))?;
+        found.to_json().ok_or(EvalError::Opaque(found.type_name()))
     }
 
     fn run<'v>(&'v self, activation: &Activation<'v>) -> (Result<Val<'v>, CelError>, u64) {
-        let mut left = PER_CALL;
+        let mut left = CALL_COST_LIMIT;
         let found = Evaluator::new(&mut left, &self.patterns).run_in(&self.expr, activation);
-        (found, PER_CALL - left)
+        (found, CALL_COST_LIMIT - left)
     }
 }
 
-/// The values of one request.
+/// Values of the variables of one request.
 #[derive(Debug)]
 pub struct Activation<'v> {
     values: Vec<(&'static str, Val<'v>)>,
@@ -177,23 +177,23 @@ pub struct Activation<'v> {
 }
 
 impl<'v> Activation<'v> {
-    /// No values but the variables, in the order in which they may refer to each other.
+    /// Creates an activation with only the policy's `variables`, ordered so that each refers to earlier ones.
     pub fn new(variables: &'v [(String, Result<Program, String>)]) -> Self {
         Self { values: Vec::new(), variables, evaluated: RefCell::default(), spent: Cell::new(0) }
     }
 
     /// Adds a value.
     #[must_use]
-    pub fn value(mut self, name: &'static str, value: &'v Value) -> Self {
+    pub fn with_value(mut self, name: &'static str, value: &'v Value) -> Self {
         self.values.push((name, from_json(value, &ANYTHING)));
         self
     }
 
     /// Adds `authorizer`, and `authorizer.requestResource` for the resource of the request.
     #[must_use]
-    pub fn authorizer(mut self, authority: &'v dyn Authority, request: Check) -> Self {
-        self.values.push(("authorizer", Val::Authz(Arc::new(Authz::root(authority)))));
-        self.values.push((REQUEST_RESOURCE, Val::Authz(Arc::new(Authz::request(authority, request)))));
+    pub fn with_authorizer(mut self, authorizer: &'v dyn Authorizer, request: AccessCheck) -> Self {
+        self.values.push(("authorizer", Val::Authz(Arc::new(Authz::root(authorizer)))));
+        self.values.push((REQUEST_RESOURCE, Val::Authz(Arc::new(Authz::request(authorizer, request)))));
         self
     }
 
@@ -214,12 +214,12 @@ impl<'v> Activation<'v> {
         self.variables.iter().any(|(known, _)| known == name)
     }
 
-    /// A variable of the policy, evaluated once. One can only refer to those before it, so this comes to an end.
+    /// Evaluates a variable of the policy once. It can refer only to earlier ones, so this terminates.
     pub(super) fn variable(&self, name: &str) -> Result<Val<'v>, CelError> {
         if let Some(known) = self.evaluated.borrow().get(name) {
             return known.clone();
         }
-        // Of two variables with one name the later counts, and could look at itself.
+        // The later of two variables with one name wins, and could refer to itself.
         let endless = fail(format!("composited variable {name:?} refers to itself"));
         self.evaluated.borrow_mut().insert(name.to_owned(), endless);
         let found = match self.variables.iter().rev().find(|(known, _)| known == name) {

@@ -1,34 +1,32 @@
-//! All rules of a schema, run over an object and its old self.
+//! Validation of an object with all rules of its schema.
 //!
-//! A rule that looks at `oldSelf` runs only where there is an old value to compare with: fields and map values by name,
-//! items of associative lists by their keys, items of other lists never. `optionalOldSelf` runs it regardless. What
-//! was wrong before and has not changed is let pass with a warning (ratcheting), unless the rule is about the change.
+//! A rule that uses `oldSelf` runs only if there is a correlated old value: fields and map values by name,
+//! items of associative lists by key, items of other lists never. `optionalOldSelf` runs it regardless.
+//! Errors of unchanged values become warnings (ratcheting), except for transition rules.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{CelError, Decl, Expression, Output};
+use super::{CelError, Decl, Expression, Output, program::CALL_COST_LIMIT};
 use kubewright_schema::field_path::valid_path;
 use kubewright_schema::{
     field::{ErrorKind, FieldError},
     props::Props,
 };
 
-/// The most one rule may cost on one value.
-const PER_CALL: u64 = 1_000_000;
-/// The most all rules may cost on one object.
-const PER_OBJECT: u64 = 10_000_000;
-const LONGEST_MESSAGE: usize = 5 * 1024;
+/// Maximum cost of all rules on one object.
+const OBJECT_COST_LIMIT: u64 = 10_000_000;
+const MAX_MESSAGE: usize = 5 * 1024;
 
-/// What is left to spend on an object.
+/// Remaining cost budget of an object.
 #[derive(Debug, Clone)]
 pub struct Budget(Option<u64>);
 
 impl Budget {
-    /// The whole budget of one write.
+    /// Returns the full budget of one write.
     pub fn per_object() -> Self {
-        Self(Some(PER_OBJECT))
+        Self(Some(OBJECT_COST_LIMIT))
     }
 
     fn is_spent(&self) -> bool {
@@ -36,12 +34,12 @@ impl Budget {
     }
 }
 
-/// What running the rules found.
+/// Result of validation.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// The errors, in the order of the schema's fields.
+    /// Errors, in the order of the schema's fields.
     pub errors: Vec<FieldError>,
-    /// The errors that ratcheting lets pass, as warnings.
+    /// Errors suppressed by ratcheting, as warnings.
     pub warnings: Vec<String>,
 }
 
@@ -56,7 +54,7 @@ struct Rule {
     optional_old: bool,
 }
 
-/// The compiled rules of a schema.
+/// Compiled rules of a schema.
 #[derive(Debug, Clone)]
 pub struct Rules {
     kind: String,
@@ -68,7 +66,8 @@ pub struct Rules {
     properties: BTreeMap<String, Self>,
 }
 
-/// Whether a value can be matched with its old self, and if not, whether the nearest one above that can is unchanged.
+/// Whether a value is correlated with its old value, and if not, whether its nearest correlated ancestor is
+/// unchanged.
 #[derive(Debug, Clone, Copy)]
 enum Ratchet<'v> {
     Off,
@@ -77,7 +76,7 @@ enum Ratchet<'v> {
 }
 
 impl<'v> Ratchet<'v> {
-    fn lets_pass(self) -> bool {
+    fn suppresses_errors(self) -> bool {
         match self {
             Self::Off => false,
             Self::Matched { new, old } => old == Some(new),
@@ -88,7 +87,7 @@ impl<'v> Ratchet<'v> {
     fn below(self, new: &'v Value, old: Option<&'v Value>, can_match: bool) -> Self {
         match self {
             Self::Matched { old: Some(_), .. } if can_match && old.is_some() => Self::Matched { new, old },
-            Self::Matched { .. } => Self::Unmatched { above: self.lets_pass() },
+            Self::Matched { .. } => Self::Unmatched { above: self.suppresses_errors() },
             other => other,
         }
     }
@@ -97,15 +96,15 @@ impl<'v> Ratchet<'v> {
 impl Rules {
     /// Compiles the rules of a schema; `None` if it has none.
     pub fn compile(schema: &Value, is_resource: bool) -> Option<Self> {
-        let props = Props::of(schema);
+        let props = Props::new(schema);
         let written = props.list("x-kubernetes-validations");
-        let decl = if written.is_empty() { None } else { Decl::of(schema, is_resource) };
+        let decl = if written.is_empty() { None } else { Decl::from_schema(schema, is_resource) };
         let rules: Vec<Rule> = written
             .iter()
-            .filter(|rule| !Props::of(rule).text("rule").trim().is_empty())
-            .map(|rule| Rule::compile(Props::of(rule), schema, decl.as_ref()))
+            .filter(|rule| !Props::new(rule).text("rule").trim().is_empty())
+            .map(|rule| Rule::compile(Props::new(rule), schema, decl.as_ref()))
             .collect();
-        let embedded = |schema: &Value| Props::of(schema).flag("x-kubernetes-embedded-resource");
+        let embedded = |schema: &Value| Props::new(schema).flag("x-kubernetes-embedded-resource");
         let child = |schema: &Value| Self::compile(schema, embedded(schema)).map(Box::new);
         let (items, values) = (props.items().and_then(child), props.values().and_then(child));
         let properties: BTreeMap<_, _> = props
@@ -239,12 +238,12 @@ impl Rule {
         }
     }
 
-    /// The message, or the rule itself.
+    /// Returns the message, or the rule itself.
     fn shown(&self) -> &str {
         if self.message.is_empty() { &self.text } else { &self.message }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a rule sees of the walk")]
+    #[expect(clippy::too_many_arguments, reason = "the context of a rule")]
     fn run(
         &self,
         kind: &str,
@@ -265,7 +264,7 @@ impl Rule {
             return;
         }
         let shown = self.shown();
-        let outcome = spend(budget, |call| program.evaluate_bool(value, old, call));
+        let outcome = within_budget(budget, |call| program.evaluate_bool(value, old, call));
         match outcome {
             Some(Ok(true)) => return,
             Some(Ok(false)) => {}
@@ -299,7 +298,7 @@ impl Rule {
         let detail = if self.reason == ErrorKind::Duplicate { String::new() } else { detail };
         let error = FieldError::new(self.reason, field, value.clone(), detail);
         let error = if matches!(kind, "object" | "array") { error.without_value() } else { error };
-        if !program.uses_old_self() && ratchet.lets_pass() {
+        if !program.uses_old_self() && ratchet.suppresses_errors() {
             found.warnings.push(error.to_string());
         } else {
             found.errors.push(error);
@@ -308,17 +307,17 @@ impl Rule {
 
     fn message_of(&self, value: &Value, old: Option<&Value>, budget: &mut Budget) -> Option<String> {
         let program = self.message_program.as_ref()?;
-        let text = spend(budget, |call| program.evaluate_string(value, old, call))?.ok()?;
+        let text = within_budget(budget, |call| program.evaluate_string(value, old, call))?.ok()?;
         let text = text.trim();
-        let good = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+        let good = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
         good.then(|| text.to_owned())
     }
 }
 
-/// Runs something within the budget of a call and of the object; `None` when the latter is used up.
-fn spend<T>(budget: &mut Budget, run: impl FnOnce(&mut u64) -> T) -> Option<T> {
-    let mut call = PER_CALL;
+/// Runs `run` within the budgets of a call and of the object; `None` if the latter is spent.
+fn within_budget<T>(budget: &mut Budget, run: impl FnOnce(&mut u64) -> T) -> Option<T> {
+    let mut call = CALL_COST_LIMIT;
     let outcome = run(&mut call);
-    budget.0 = budget.0.and_then(|left| left.checked_sub(PER_CALL - call));
+    budget.0 = budget.0.and_then(|left| left.checked_sub(CALL_COST_LIMIT - call));
     budget.0.map(|_| outcome)
 }

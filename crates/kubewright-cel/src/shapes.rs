@@ -1,4 +1,4 @@
-//! The types of built-in objects as declarations, for checking expressions against them.
+//! Declarations of built-in types, for type-checking expressions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,34 +6,34 @@ use super::{
     decl::{Decl, DeclKind, ListKind},
     escape::escape,
 };
-use kubewright_schema::{Child, Kind, ListType, Node, Rest, Scalar};
+use kubewright_schema::{AdditionalProperties, Child, Kind, ListType, Node, Scalar};
 
 impl Decl {
-    /// The type of a shape. What refers to itself can be anything from the second time on.
-    pub fn of_shape(shape: &Node) -> Arc<Self> {
-        Shapes::default().node(shape)
+    /// Creates the declaration of a built-in type. Recursive types are dynamic from the second level on.
+    pub fn from_type(node: &Node) -> Arc<Self> {
+        DeclBuilder::default().node(node)
     }
 }
 
 #[derive(Default)]
-struct Shapes {
-    /// The definitions that are being looked at.
-    above: Vec<u16>,
+struct DeclBuilder {
+    /// Definitions that are being converted.
+    ancestors: Vec<u16>,
 }
 
 fn sized(kind: DeclKind) -> Arc<Decl> {
     Arc::new(Decl { kind, max_elements: u64::MAX, min_size: 1 })
 }
 
-impl Shapes {
+impl DeclBuilder {
     fn child(&mut self, child: &Child) -> Arc<Decl> {
         let Child::Builtin(id) = child else { return self.node(child.node()) };
-        if self.above.contains(id) {
+        if self.ancestors.contains(id) {
             return sized(DeclKind::Dyn);
         }
-        self.above.push(*id);
+        self.ancestors.push(*id);
         let found = self.node(child.node());
-        self.above.pop();
+        self.ancestors.pop();
         found
     }
 
@@ -57,9 +57,11 @@ impl Shapes {
                 };
                 DeclKind::List(self.child(&list.item), kind)
             }
-            Kind::Object(object) => match &object.rest {
-                Rest::Values(values) if object.fields.is_empty() => DeclKind::Map(self.child(values)),
-                Rest::Free if object.fields.is_empty() => DeclKind::Dyn,
+            Kind::Object(object) => match &object.additional {
+                AdditionalProperties::Values(values) if object.fields.is_empty() => {
+                    DeclKind::Map(self.child(values))
+                }
+                AdditionalProperties::Any if object.fields.is_empty() => DeclKind::Dyn,
                 _ => {
                     let mut fields = BTreeMap::new();
                     for field in &object.fields {

@@ -1,7 +1,7 @@
-//! The functions there are, by the types they take.
+//! Table of function signatures.
 //!
-//! A line is `target@name(arguments) result`, without `target@` for a global function; capital letters are type
-//! parameters.
+//! A line is `target@name(arguments) result`, without `target@` for a global function; capital letters are
+//! type parameters.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,14 +10,14 @@ use super::types::Type;
 #[derive(Debug, Clone)]
 pub(super) struct Signature {
     pub(super) member: bool,
-    /// The target first, if there is one.
+    /// Argument types; the target first, if any.
     pub(super) args: Vec<Type>,
     pub(super) result: Type,
 }
 
-/// The type of `authorizer`.
+/// Type of `authorizer`.
 pub(super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-/// The type of `authorizer.requestResource`.
+/// Type of `authorizer.requestResource`.
 pub(super) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 
 const OPERATORS: &str = "
@@ -232,7 +232,7 @@ const GETTERS: [&str; 10] = [
     "getMilliseconds",
 ];
 
-/// The named formats; each has a function `format.NAME()`.
+/// Named formats; each has a function `format.NAME()`.
 pub(super) const FORMATS: [&str; 11] = [
     "dns1123Label",
     "dns1123Subdomain",

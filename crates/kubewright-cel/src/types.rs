@@ -1,4 +1,4 @@
-//! Types of expressions, and which value may stand where.
+//! Types of expressions, and assignability.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -22,9 +22,9 @@ pub(super) enum Type {
     Map(Box<Self>, Box<Self>),
     Optional(Box<Self>),
     Object(Arc<Decl>),
-    /// Named values of any type: the variables of a policy.
+    /// A record of named values: the variables of a policy.
     Fields(Arc<BTreeMap<String, Self>>),
-    /// An object that is written out.
+    /// A constructed object.
     Message(String),
     /// A type of the Kubernetes library.
     Opaque(&'static str),
@@ -53,7 +53,7 @@ impl Type {
         Self::Optional(Box::new(self))
     }
 
-    /// The type with parameters replaced; an open one can be anything.
+    /// Substitutes type parameters; unbound ones become dynamic.
     pub(super) fn bound(&self, bindings: &Bindings) -> Self {
         let inner = |of: &Self| Box::new(of.bound(bindings));
         match self {
@@ -65,7 +65,7 @@ impl Type {
         }
     }
 
-    /// Whether its values have one size.
+    /// Returns whether all values have the same size.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Self::Bool | Self::Int | Self::Uint | Self::Double | Self::Duration | Self::Timestamp => true,
@@ -75,12 +75,12 @@ impl Type {
     }
 }
 
-/// What the parameters of a signature stand for.
+/// Bindings of the type parameters of a signature.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bindings(Vec<Option<Type>>);
 
 impl Bindings {
-    /// Whether a value of type `actual` may stand where `formal` is wanted; parameters are bound on the way.
+    /// Returns whether a value of type `actual` is assignable to `formal`; binds parameters.
     pub(super) fn accept(&mut self, formal: &Type, actual: &Type) -> bool {
         match (formal, actual) {
             (Type::Param(i), actual) => {

@@ -1,4 +1,4 @@
-//! Values: JSON seen through its declared type, and what functions make of it.
+//! Values: JSON interpreted by its declared type, and results of functions.
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(super) enum Val<'v> {
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since the epoch.
     Timestamp(i128),
     List(Arc<Vec<Self>>),
     Map(Arc<Vec<(Self, Self)>>),
@@ -41,13 +41,13 @@ pub(super) enum Val<'v> {
     Quantity(Quantity),
     Semver(Arc<Semver>),
     Format(&'static str),
-    /// What `authorizer` and its checks are.
+    /// `authorizer` and its checks.
     Authz(Arc<Authz<'v>>),
-    /// The variables of a policy, which are evaluated when they are looked at.
+    /// The variables of a policy, evaluated on first use.
     Variables,
 }
 
-/// JSON as its declared type has it; what does not fit keeps its JSON type.
+/// Converts JSON by its declared type; a value that does not match keeps its JSON type.
 pub(super) fn from_json<'v>(value: &'v Value, decl: &'v Decl) -> Val<'v> {
     match (&decl.kind, value) {
         (_, Value::Bool(flag)) => Val::Bool(*flag),
@@ -73,7 +73,7 @@ pub(super) fn from_json<'v>(value: &'v Value, decl: &'v Decl) -> Val<'v> {
         (_, Value::String(text)) => Val::String(Cow::Borrowed(text)),
         (DeclKind::List(elem, kind), Value::Array(items)) => Val::JsonList(items, elem, kind),
         (DeclKind::Map(value), Value::Object(map)) => Val::JsonMap(map, value),
-        // What has no declared type is what JSON says it is.
+        // Dynamic values have their JSON type.
         (DeclKind::Dyn, Value::Array(items)) => Val::JsonList(items, decl, &ListKind::Atomic),
         (DeclKind::Dyn, Value::Object(map)) => Val::JsonMap(map, decl),
         (DeclKind::Object(fields), Value::Object(map)) => Val::JsonObject(map, fields),
@@ -121,7 +121,7 @@ impl Val<'_> {
         }
     }
 
-    /// The value as JSON, where JSON has it.
+    /// Converts to JSON, if possible.
     pub(super) fn to_json(&self) -> Option<Value> {
         Some(match self {
             Self::Null | Self::Optional(None) => Value::Null,
@@ -146,7 +146,7 @@ impl Val<'_> {
         })
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub(super) fn items(&self) -> Option<Cow<'_, [Self]>> {
         match self {
             Self::List(items) => Some(Cow::Borrowed(items)),
@@ -155,7 +155,7 @@ impl Val<'_> {
         }
     }
 
-    /// The entries of a map, in the order of its keys.
+    /// Returns the entries of a map, in key order.
     pub(super) fn entries(&self) -> Option<Vec<(Self, Self)>> {
         match self {
             Self::Map(entries) => Some(entries.to_vec()),
@@ -168,7 +168,7 @@ impl Val<'_> {
         }
     }
 
-    /// How many characters, elements or entries there are.
+    /// Returns the number of characters, elements or entries.
     pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::String(text) => text.chars().count(),
@@ -181,7 +181,7 @@ impl Val<'_> {
         })
     }
 
-    /// What stands under a key or in a field.
+    /// Returns the value of a key or field.
     pub(super) fn get(&self, key: &Self) -> Option<Self> {
         match (self, key) {
             (Self::JsonMap(map, value), Self::String(key)) => {
@@ -194,7 +194,7 @@ impl Val<'_> {
         }
     }
 
-    /// A field of an object by its identifier, or an entry of a map by its key.
+    /// Returns a field of an object by its identifier, or an entry of a map by its key.
     pub(super) fn field(&self, name: &str) -> Option<Self> {
         match self {
             Self::JsonObject(map, fields) => {

@@ -1,4 +1,4 @@
-//! The expression language: what rules mean, what they may not say, and what stops them.
+//! Tests of CEL: semantics, compile errors and cost limits.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,12 +33,12 @@ fn object() -> Value {
 }
 
 fn run(rule: &str) -> Result<bool, CelError> {
-    let decl = Decl::of(&schema(), false).unwrap();
+    let decl = Decl::from_schema(&schema(), false).unwrap();
     Expression::compile(rule, &decl, false)?.evaluate_bool(&object(), None, &mut 1_000_000)
 }
 
 #[test]
-fn rules_that_hold() {
+fn true_expressions() {
     for rule in [
         // Fields and their names.
         "self.my_field == 'u' && self.dash__dash__ed == 'd' || false",
@@ -46,14 +46,14 @@ fn rules_that_hold() {
         "self.i == 3 && self.d == 2.0 && self.i > 2.5 && self.d < 3",
         "type(self.s) == string && type(self.i) == int && type(self.ios) == string",
         "self.ios == '50%' && !(self.ios == 3)",
-        // Logic absorbs errors of the other side.
+        // Logical operators absorb errors of the other operand.
         "true || self.l[9] == 1",
         "!(self.l[9] == 1 && false)",
         "self.b ? self.i == 3 : self.l[9] == 1",
         // Arithmetic and precedence.
         "1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && 7 % 4 == 3 && -self.i == -3 && 7 / 2 == 3",
         "1u + 2u == 3u && 0x10 == 16 && 1e3 == 1000.0 && .5 + .5 == 1.0",
-        // Strings count characters.
+        // String sizes count characters.
         "self.s.size() == 5 && size(self.s) == 5 && self.s.startsWith('h') && self.s.endsWith('lo')",
         "self.s.charAt(1) == 'é' && self.s.indexOf('l') == 2 && self.s.lastIndexOf('l') == 3 && self.s.indexOf('z') == -1",
         "self.s.substring(1, 3) == 'él' && self.s.substring(3) == 'lo' && 'AbC'.lowerAscii() == 'abc'",
@@ -112,7 +112,7 @@ fn rules_that_hold() {
 }
 
 #[test]
-fn expressions_that_do_not_compile_say_why_and_where() {
+fn compile_errors_have_message_and_position() {
     for (rule, wanted) in [
         ("self.nope == 1", "<input>:1:5: undefined field 'nope'"),
         ("self.free == 1", "<input>:1:5: undefined field 'free'"),
@@ -185,8 +185,8 @@ fn evaluation_fails_with_a_reason() {
 }
 
 #[test]
-fn a_costly_evaluation_is_cut_off() {
-    let decl = Decl::of(&json!({"type": "array", "items": {"type": "integer"}}), false).unwrap();
+fn an_evaluation_over_the_cost_limit_fails() {
+    let decl = Decl::from_schema(&json!({"type": "array", "items": {"type": "integer"}}), false).unwrap();
     let rule = Expression::compile("self.all(x, self.all(y, x == y))", &decl, false).unwrap();
     assert!(rule.estimated_cost() > 100_000_000);
     let many: Vec<i64> = vec![1; 2000];
@@ -211,7 +211,9 @@ fn a_costly_evaluation_is_cut_off() {
 #[test]
 fn bounded_sizes_bound_the_cost() {
     let cost = |schema: Value, rule: &str| {
-        Expression::compile(rule, &Decl::of(&schema, false).unwrap(), false).unwrap().estimated_cost()
+        Expression::compile(rule, &Decl::from_schema(&schema, false).unwrap(), false)
+            .unwrap()
+            .estimated_cost()
     };
     let rule = "self.all(x, x.contains('a'))";
     let open = cost(json!({"type": "array", "items": {"type": "string"}}), rule);
@@ -220,9 +222,9 @@ fn bounded_sizes_bound_the_cost() {
     assert!(open > 1_000_000 && bounded < 100, "{open} {bounded}");
 }
 
-/// Numbers that the real server's own tests expect.
+/// Expected numbers of upstream's own tests.
 #[test]
-fn estimates_are_those_of_the_real_server() {
+fn estimates_equal_those_of_upstream() {
     let list = |of: Value, max: Value| json!({"type": "array", "items": of, "maxItems": max});
     let map =
         |of: Value, max: Value| json!({"type": "object", "additionalProperties": of, "maxProperties": max});
@@ -257,7 +259,7 @@ fn estimates_are_those_of_the_real_server() {
         (json!({"x-kubernetes-int-or-string": true}), "isQuantity(self)", 314_574),
         (json!({"type": "string", "enum": ["A", "LongValue"]}), "self.contains('A')", 2),
     ] {
-        let decl = Decl::of(&schema, false).unwrap();
+        let decl = Decl::from_schema(&schema, false).unwrap();
         assert_eq!(
             Expression::compile(rule, &decl, false).unwrap().estimated_cost(),
             wanted,
@@ -268,8 +270,8 @@ fn estimates_are_those_of_the_real_server() {
 
 proptest! {
     #[test]
-    fn no_text_and_no_value_makes_it_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
-        let decl = Decl::of(&schema(), false).unwrap();
+    fn arbitrary_rules_and_values_do_not_panic(rule in "[a-z0-9.()\\[\\]{}'\"?:&|!<>=+*/% ,\\\\-]{0,60}|.{0,40}", i in any::<i64>(), s in ".{0,10}") {
+        let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s, "t": s, "u": s, "y": s, "ios": s});
         for rule in [rule.clone(), format!("self.s.{rule}"), format!("self.i {rule} > 1")] {
             if let Ok(program) = Expression::compile(&rule, &decl, false) {
@@ -279,8 +281,8 @@ proptest! {
     }
 
     #[test]
-    fn library_functions_take_any_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
-        let decl = Decl::of(&schema(), false).unwrap();
+    fn library_functions_accept_arbitrary_text(s in ".{0,12}|[0-9a-f.:/]{0,20}|[0-9.eEkKMmin+-]{0,12}", i in any::<i64>()) {
+        let decl = Decl::from_schema(&schema(), false).unwrap();
         let object = json!({"i": i, "s": s});
         for rule in [
             "isIP(self.s) || isCIDR(self.s) || isURL(self.s) || isQuantity(self.s) || isSemver(self.s)",
@@ -299,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn old_items_are_found_by_their_keys_and_unchanged_faults_pass() {
+fn old_items_are_correlated_by_key_and_unchanged_errors_are_ratcheted() {
     let schema = json!({"type": "object", "properties": {
         "lm": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {
             "type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer",

@@ -1,4 +1,4 @@
-//! Small questions about built-in objects that several controllers ask.
+//! Helpers for built-in objects that several controllers use.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,40 @@ use k8s_openapi::{
 use kube::core::{Selector, SelectorExt};
 use kubewright_apiserver::registry::quantity;
 
-/// The name under which the built-in controllers own fields.
+/// Field manager of the built-in controllers.
 pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
 
-/// A pod's condition of some type.
+/// Returns the Pod's condition of this type.
 pub(crate) fn pod_condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Whether a pod's `Ready` condition is true.
+/// Whether the Pod's `Ready` condition is true.
 pub(crate) fn pod_ready(pod: &Pod) -> bool {
     pod_condition(pod, "Ready").is_some_and(|condition| condition.status == "True")
 }
 
-/// A pod's phase; empty when it has none.
+/// The Pod's phase; empty if it has none.
 pub(crate) fn pod_phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Whether a pod has run to its end.
+/// Whether the Pod has succeeded or failed.
 pub(crate) fn pod_finished(pod: &Pod) -> bool {
     matches!(pod_phase(pod), "Succeeded" | "Failed")
 }
 
-/// The node that a pod is bound to.
+/// The node that the Pod is bound to.
 pub(crate) fn pod_node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// The reference to an object's controller.
+/// The owner reference with `controller: true`.
 pub(crate) fn controller_of(owners: Option<&Vec<OwnerReference>>) -> Option<&OwnerReference> {
     owners?.iter().find(|owner| owner.controller == Some(true))
 }
 
-/// Whether a label selector matches; one that cannot be read matches nothing, and so does none at all.
+/// Whether the label selector matches; an absent or invalid one matches nothing.
 pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(Ok(selector)) = selector.map(|selector| Selector::try_from(selector.clone())) else {
         return false;
@@ -54,8 +54,8 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap
     selector.matches(labels.unwrap_or(&empty))
 }
 
-/// Whether every label of a plain selector is there. An empty selector matches nothing here: a Service without one has
-/// no pods.
+/// Whether the labels contain all of the selector's. An empty selector matches nothing: a Service without one
+/// has no Pods.
 pub(crate) fn selects_all(
     selector: Option<&BTreeMap<String, String>>,
     labels: Option<&BTreeMap<String, String>>,
@@ -65,7 +65,7 @@ pub(crate) fn selects_all(
     selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// A quantity in thousandths; what cannot be read is none.
-pub(crate) fn thousandths(quantity: Option<&Quantity>) -> i128 {
+/// The quantity in thousandths, as Go's `MilliValue`; 0 if it is absent or invalid.
+pub(crate) fn milli_value(quantity: Option<&Quantity>) -> i128 {
     quantity.and_then(|quantity| quantity::parse_text(&quantity.0)).unwrap_or(0)
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kubewright::{
     Clock,
     cache::Caches,
     client::Clients,
     controller::EventSink,
-    events::{EventBroadcaster, Recorder, Reference},
+    events::{EventBroadcaster, Recorder},
 };
 
 use crate::{events::Note, lifecycle::monitors::Monitors};
@@ -72,21 +71,7 @@ impl Parts {
 
     /// The same for controllers that record through their context.
     pub fn sink(&self, component: &str) -> Arc<dyn EventSink> {
-        Arc::new(Sink(self.recorder(component)))
-    }
-}
-
-/// A recorder as the framework knows it.
-struct Sink(Recorder);
-
-impl EventSink for Sink {
-    fn record(&self, regarding: &ObjectReference, warning: bool, reason: &str, message: &str) {
-        let about = Reference::from(regarding.clone());
-        if warning {
-            self.0.warning(&about, reason, message);
-        } else {
-            self.0.normal(&about, reason, message);
-        }
+        Arc::new(self.recorder(component))
     }
 }
 
@@ -98,9 +83,5 @@ impl std::fmt::Debug for Parts {
 
 /// Records a note about an object.
 pub(crate) fn tell(recorder: &Recorder, about: &(impl kubewright::events::Regarding + ?Sized), note: &Note) {
-    if note.warning {
-        recorder.warning(about, note.reason.as_str(), note.message.as_str());
-    } else {
-        recorder.normal(about, note.reason.as_str(), note.message.as_str());
-    }
+    recorder.event(about).record(note.event_type, note.reason.as_str(), note.message.as_str());
 }

@@ -1,4 +1,4 @@
-//! Waiting longer after every failure.
+//! Exponential back-off.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// From `first` to `longest`, doubling, plus up to as much again at random, starting anew after two minutes of peace.
+    /// Creates a back-off from `first` to `longest`: each wait is twice the one before plus up to 100 %
+    /// jitter, and the first wait is used again after two minutes without a failure.
     pub fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -44,26 +45,27 @@ impl Backoff {
         }
     }
 
-    /// What a reflector waits by default: 800 ms to 30 s, doubling, plus up to as much again at random.
+    /// The default back-off of reflectors: 800 ms to 30 s, doubling, with up to 100 % jitter.
     pub fn reflector() -> Self {
         Self::new(Duration::from_millis(800), Duration::from_secs(30))
     }
 
-    /// Adds up to this share of the wait at random, so that clients that fail together do not return together.
+    /// Adds up to this fraction of the wait at random, so that clients that fail together do not retry
+    /// together.
     #[must_use]
-    pub fn jitter(mut self, share: f64) -> Self {
-        self.jitter = share.max(0.0);
+    pub fn jitter(mut self, fraction: f64) -> Self {
+        self.jitter = fraction.max(0.0);
         self
     }
 
-    /// Starts anew when this much time has passed since the last failure.
+    /// Resets the back-off to the first wait when this much time has passed since the last failure.
     #[must_use]
-    pub fn reset_after(mut self, peace: Duration) -> Self {
-        self.reset_after = peace;
+    pub fn reset_after(mut self, quiet: Duration) -> Self {
+        self.reset_after = quiet;
         self
     }
 
-    /// How long to wait after the failure that just happened.
+    /// Returns the wait after the failure that just happened.
     pub fn next(&mut self, random: &Random) -> Duration {
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) > self.reset_after) {
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waits_double_up_to_the_longest_and_start_anew_after_peace() {
+    async fn waits_double_up_to_the_longest_and_reset_after_a_quiet_period() {
         let mut backoff = Backoff::reflector().jitter(0.0);
         let random = Random::seeded(1);
         let waits: Vec<u128> = (0..8).map(|_| backoff.next(&random).as_millis()).collect();
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn jitter_adds_up_to_its_share() {
+    async fn jitter_adds_up_to_its_fraction() {
         let random = Random::seeded(1);
         for _ in 0..100 {
             let wait = Backoff::reflector().next(&random).as_millis();

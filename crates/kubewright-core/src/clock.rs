@@ -1,4 +1,4 @@
-//! What time it is, as a test or a replay decides.
+//! Wall clock that tests and replays can replace.
 
 use std::{fmt, sync::Arc};
 
@@ -8,10 +8,9 @@ use k8s_openapi::{
 };
 use tokio::time::Instant;
 
-/// A source of the time of day, for what is written into objects. Clones show the same time.
+/// Wall clock for the timestamps written into objects. Clones show the same time.
 ///
-/// Nothing is ever *decided* by it: time-outs, leases and back-off count with [`tokio::time`], which no administrator
-/// sets back.
+/// Never used for decisions: time-outs, leases and back-off use [`tokio::time`], which is monotonic.
 ///
 /// ```
 /// use kubewright::Clock;
@@ -25,18 +24,18 @@ use tokio::time::Instant;
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// The machine's clock.
+    /// The system clock.
     pub fn system() -> Self {
         Self::new(Timestamp::now)
     }
 
-    /// A clock that shows what a function says.
+    /// Creates a clock that returns what `now` returns.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// A clock that shows `epoch` now and follows [`tokio::time`] from there: with paused time it moves only when the
-    /// test moves it. Must be called inside a tokio runtime.
+    /// Creates a clock that shows `epoch` now and follows [`tokio::time`] from there: with paused time it
+    /// moves only when the test advances it. Must be called inside a tokio runtime.
     pub fn starting_at(epoch: Timestamp) -> Self {
         let started = Instant::now();
         Self::new(move || {
@@ -45,18 +44,18 @@ impl Clock {
         })
     }
 
-    /// The present moment.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
 
-    /// The time as objects have it, in seconds.
+    /// Returns the current time in whole seconds, as object metadata has it.
     pub fn time(&self) -> Time {
         let now = self.now();
         Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
 
-    /// The time as leases and events have it, in microseconds.
+    /// Returns the current time in microseconds, as leases and events have it.
     pub fn micro_time(&self) -> MicroTime {
         MicroTime(self.now())
     }
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_with_a_beginning_moves_with_the_paused_runtime() {
+    async fn starting_at_follows_paused_time() {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         tokio::time::advance(Duration::from_secs(90)).await;
         assert_eq!(clock.now().to_string(), "2026-01-01T00:01:30Z");

@@ -1,6 +1,7 @@
 //! Printing of errors with their causes.
 //!
-//! Error types themselves live with the code that fails; what they share is how a chain of causes becomes text.
+//! Error types themselves live with the code that fails; what they share is how a chain of causes becomes
+//! text.
 
 use std::{any::Any, error::Error, fmt};
 
@@ -65,7 +66,8 @@ pub fn messages(error: &(dyn Error + 'static)) -> Vec<String> {
             _ if text == cause => "",
             _ => text,
         };
-        // A cause cut off the end of the previous text is printed now; one that stands elsewhere in it was printed already.
+        // A cause cut off the end of the previous text is printed now; one that stands elsewhere in it was
+        // printed already.
         let repeated = before.contains(&**text) && !before.ends_with(&format!(": {text}")) && before != text;
         if !own.is_empty() && !repeated {
             messages.push(own.to_owned());

@@ -1,4 +1,4 @@
-//! The name of an object inside its kind.
+//! Keys of objects: namespace and name.
 
 use std::{
     fmt,
@@ -10,10 +10,10 @@ use std::{
 use foldhash::fast::FixedState;
 use kube_core::Resource;
 
-/// `namespace/name` of an object, or just `name` for an object without a namespace.
+/// Key of an object within its kind: `namespace/name`, or `name` for a cluster-scoped object.
 ///
-/// This is what travels through caches, event handlers and work queues instead of the object itself. A clone
-/// costs one reference count; the text is stored once.
+/// Caches, event handlers and work queues pass keys instead of objects. Cloning increments a reference count;
+/// the text is stored once.
 ///
 /// ```
 /// use kubewright::ObjectKey;
@@ -30,20 +30,21 @@ use kube_core::Resource;
 #[derive(Clone)]
 pub struct ObjectKey {
     text: Arc<str>,
-    /// Where the name begins: 0 without a namespace, otherwise one past the slash.
+    /// Offset of the name in `text`: 0 without a namespace, otherwise one past the slash.
     name_at: u32,
-    /// Of the text. A key passes through half a dozen tables on its way from the server to a worker, and its text is
-    /// rarely in the processor's cache by then.
+    /// Hash of `text`. A key passes through half a dozen hash tables between server and worker, and its text
+    /// is rarely in the processor's cache by then.
     hash: u32,
 }
 
-/// Why a text or an object has no [`ObjectKey`].
+/// Error of parsing an [`ObjectKey`] or of taking it from an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// The text is not `name` or `namespace/name`.
     #[error("{0:?} is not an object key: write it as name or namespace/name")]
     Malformed(String),
-    /// The object has no `metadata.name`, so no cache can hold it.
+    /// The object has no `metadata.name`.
     #[error("the {kind} has no metadata.name; only objects that the API server has answered with have a key")]
     Nameless {
         /// The kind of the object.
@@ -52,8 +53,8 @@ pub enum KeyError {
 }
 
 impl ObjectKey {
-    fn of_text(text: Arc<str>, name_at: u32) -> Self {
-        // The seed is fixed, so that equal runs lay their tables out equally; all bits are equally good.
+    fn from_text(text: Arc<str>, name_at: u32) -> Self {
+        // The seed is fixed, so that hash tables have the same layout in every run.
         let hash = (FixedState::with_seed(0).hash_one(&*text) >> 32) as u32;
         Self { text, name_at, hash }
     }
@@ -66,11 +67,11 @@ impl ObjectKey {
         text.push_str(name);
         // Names are at most 253 characters and namespaces at most 63: the sum always fits.
         let name_at = u32::try_from(namespace.len() + 1).unwrap_or(u32::MAX);
-        Self::of_text(text.into(), name_at)
+        Self::from_text(text.into(), name_at)
     }
 
-    /// The key for a namespace that may be absent or empty and a name, if that is text. `scratch` is reused from key to key, which
-    /// saves one allocation of two.
+    /// Creates a key from a namespace, which may be empty, and a name, if they are UTF-8. Reusing `scratch`
+    /// saves one of two allocations per key.
     pub fn of_parts(namespace: &[u8], name: &[u8], scratch: &mut Vec<u8>) -> Option<Self> {
         scratch.clear();
         scratch.extend_from_slice(namespace);
@@ -79,15 +80,15 @@ impl ObjectKey {
         }
         let name_at = u32::try_from(scratch.len()).ok()?;
         scratch.extend_from_slice(name);
-        Some(Self::of_text(std::str::from_utf8(scratch).ok()?.into(), name_at))
+        Some(Self::from_text(std::str::from_utf8(scratch).ok()?.into(), name_at))
     }
 
-    /// The key of an object that lives in no namespace.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
-        Self::of_text(name.into(), 0)
+        Self::from_text(name.into(), 0)
     }
 
-    /// The key for a namespace that may be absent or empty, as object metadata has it.
+    /// The key for a namespace that may be absent or empty.
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         match namespace {
             Some(namespace) if !namespace.is_empty() => Self::namespaced(namespace, name),
@@ -95,7 +96,7 @@ impl ObjectKey {
         }
     }
 
-    /// The key of a typed object.
+    /// The key of an object, from its metadata.
     pub fn of<K: Resource>(object: &K, dyntype: &K::DynamicType) -> Result<Self, KeyError> {
         let meta = object.meta();
         match meta.name.as_deref() {
@@ -104,7 +105,7 @@ impl ObjectKey {
         }
     }
 
-    /// The namespace, unless the object lives in none.
+    /// The namespace, or `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         match self.name_at {
             0 => None,
@@ -182,14 +183,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_reads_back_what_it_prints() {
+    fn a_key_round_trips_through_its_text() {
         for text in ["default/web", "node-1", "a/b"] {
             assert_eq!(text.parse::<ObjectKey>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn texts_that_are_no_key_are_refused_with_the_form_that_is() {
+    fn malformed_keys_are_refused_with_the_expected_form() {
         for text in ["", "/", "a/", "/b", "a/b/c"] {
             let error = text.parse::<ObjectKey>().unwrap_err();
             assert!(error.to_string().contains("namespace/name"), "{text:?}: {error}");
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_text_are_one_key_however_they_came_about() {
+    fn keys_of_one_text_are_equal_however_they_were_made() {
         let keys =
             ["ns/x".parse().unwrap(), ObjectKey::namespaced("ns", "x"), ObjectKey::new(Some("ns"), "x")];
         let set: std::collections::HashSet<ObjectKey> = keys.into_iter().collect();

@@ -1,4 +1,4 @@
-//! What a Rust type must be able to do to be cached, watched and written.
+//! Bounds of the types that can be cached, watched and written.
 
 use std::any::TypeId;
 use std::fmt::Debug;
@@ -9,9 +9,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::ObjectKey;
 
-/// A kind of object: built-in, custom, dynamic (`DynamicObject`) or metadata only (`PartialObjectMeta<K>`).
+/// Type of Kubernetes objects: built-in, custom, dynamic (`DynamicObject`) or metadata only
+/// (`PartialObjectMeta<K>`).
 ///
-/// Implemented for everything that fits; there is nothing to implement by hand.
+/// Implemented for every type that meets the bounds.
 pub trait Object:
     Resource<DynamicType: Clone + Debug, Scope: 'static>
     + Clone
@@ -36,12 +37,12 @@ impl<K> Object for K where
 {
 }
 
-/// Whether the type says that its objects live in no namespace. A dynamic kind does not say.
+/// Whether the type is statically cluster-scoped. The scope of dynamic types is known at run time only.
 pub fn is_cluster_scoped<K: Object>() -> bool {
     TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>()
 }
 
-/// `Kind namespace/name`, as errors and logs name an object.
+/// `Kind namespace/name`, for errors and logs.
 pub fn describe<K: Object>(object: &K, dyntype: &K::DynamicType) -> String {
     let meta = object.meta();
     let name = meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or("without a name");

@@ -1,4 +1,4 @@
-//! Randomness that a test or a replay can decide.
+//! Random numbers that tests and replays can seed.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -7,9 +7,9 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// A source of random numbers for back-off and time-outs. Clones draw from the same source.
+/// Source of random numbers for back-off and time-outs (`SplitMix64`). Clones share the state.
 ///
-/// Not for secrets: it is small, fast and repeatable, nothing more.
+/// Not cryptographically secure.
 ///
 /// ```
 /// use kubewright::Random;
@@ -23,17 +23,17 @@ pub struct Random {
 }
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Creates a source with a fixed seed: equal seeds give equal numbers.
     pub fn seeded(seed: u64) -> Self {
         Self { state: Arc::new(Mutex::new(seed)) }
     }
 
-    /// Other numbers on every start.
+    /// Creates a source seeded by the operating system.
     pub fn from_entropy() -> Self {
         Self::seeded(RandomState::new().hash_one(0u8))
     }
 
-    /// The next number: `SplitMix64`.
+    /// Returns the next number.
     pub fn next(&self) -> u64 {
         let mut state = self.state.lock();
         *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -43,13 +43,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, but not including, 1.
+    /// Returns a number in `[0, 1)`.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
     pub fn unit(&self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A random UUID (version 4): a name that nobody else has, not a secret.
+    /// Returns a random UUID (version 4). Unique, but not secret.
     pub fn uuid(&self) -> String {
         let (high, low) = (self.next(), self.next());
         format!(

@@ -1,13 +1,13 @@
-//! What an event can be about.
+//! References to the objects of events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube_core::{DynamicObject, Resource};
 
 use crate::ObjectKey;
 
-/// Which object an event is about.
+/// Reference to the object of an event.
 ///
-/// Needed for objects whose kind is not in their type; everything else is [`Regarding`] by itself.
+/// Needed for objects whose kind is not part of their type; others implement [`Regarding`] themselves.
 ///
 /// ```
 /// use kubewright::{ObjectKey, events::Reference};
@@ -19,7 +19,7 @@ use crate::ObjectKey;
 pub struct Reference(pub ObjectReference);
 
 impl Reference {
-    /// An object by kind and name. Where the identity (uid) matters, see `From<ObjectReference>`.
+    /// Creates a reference by kind and key. Use `From<ObjectReference>` for one with a uid.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, key: &ObjectKey) -> Self {
         Self(ObjectReference {
             api_version: Some(api_version.into()),
@@ -38,7 +38,7 @@ impl From<ObjectReference> for Reference {
 }
 
 impl From<&DynamicObject> for Reference {
-    /// An object that says itself what it is. Without `apiVersion` and `kind` it says nothing.
+    /// Takes kind and API version from the object, if it has them.
     fn from(object: &DynamicObject) -> Self {
         let (api_version, kind) = match &object.types {
             Some(types) => (Some(types.api_version.clone()), Some(types.kind.clone())),
@@ -64,10 +64,10 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// What events can be about. Implemented for every `kube::Resource` whose kind is known from its type, for the handles
-/// of caches, and for [`Reference`].
+/// Object that an event can be about. Implemented for every `kube::Resource` whose kind is part of its type,
+/// for the handles of caches, and for [`Reference`].
 pub trait Regarding {
-    /// The reference to put into the event.
+    /// The reference for the event.
     fn reference(&self) -> Reference;
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_without_a_name_can_still_be_shown() {
+    fn an_object_without_a_name_can_be_displayed() {
         assert_eq!(Pod::default().reference().to_string(), "Pod ?");
     }
 }

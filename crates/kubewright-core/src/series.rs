@@ -1,6 +1,7 @@
-//! Counters with labels, scraped in the order of their labels.
+//! Metrics with labels, scraped in the order of their labels.
 //!
-//! prometheus-client's own `Family` keeps its series in a randomly seeded map, so two scrapes of two runs would differ.
+//! prometheus-client's own `Family` iterates over a randomly seeded map, so that equal runs would scrape
+//! differently.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +11,7 @@ use prometheus_client::{
     metrics::MetricType,
 };
 
-/// One name and the values of its labels.
+/// The series of one metric, by the values of their labels.
 pub struct Series<V, const LABELS: usize> {
     labels: [&'static str; LABELS],
     values: Mutex<BTreeMap<[String; LABELS], V>>,
@@ -22,8 +23,8 @@ impl<V: Default, const LABELS: usize> Series<V, LABELS> {
         Self { labels, values: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Changes one value; it starts at its default.
-    pub fn change(&self, labels: [&str; LABELS], change: impl FnOnce(&mut V)) {
+    /// Changes the value of one series, which starts at its default.
+    pub fn update(&self, labels: [&str; LABELS], change: impl FnOnce(&mut V)) {
         let mut values = self.values.lock();
         change(values.entry(labels.map(str::to_owned)).or_default());
     }
@@ -34,12 +35,12 @@ impl<V: Default, const LABELS: usize> Series<V, LABELS> {
 }
 
 impl<const LABELS: usize> Series<u64, LABELS> {
-    /// Counts one.
+    /// Increments the counter of one series.
     pub fn count(&self, labels: [&str; LABELS]) {
-        self.change(labels, |count| *count += 1);
+        self.update(labels, |count| *count += 1);
     }
 
-    /// The encoder adds `_total` to the name.
+    /// Encodes the series as counters; the encoder adds `_total` to the name.
     pub fn encode_counter(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> fmt::Result {
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, count) in &*self.values.lock() {
@@ -51,7 +52,7 @@ impl<const LABELS: usize> Series<u64, LABELS> {
 }
 
 impl<const LABELS: usize> Series<bool, LABELS> {
-    /// 1 for true, 0 for false.
+    /// Encodes the series as gauges: 1 for true, 0 for false.
     pub fn encode_gauge(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> fmt::Result {
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in &*self.values.lock() {
@@ -62,7 +63,7 @@ impl<const LABELS: usize> Series<bool, LABELS> {
     }
 }
 
-/// How often what took how long. Buckets have upper limits; what is above all of them counts too.
+/// Histogram of durations.
 #[derive(Default)]
 pub struct Durations {
     counts: Vec<u64>,

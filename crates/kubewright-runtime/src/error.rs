@@ -1,4 +1,4 @@
-//! The error of reconcilers and of `main`: anything that went wrong, whether trying again may help, and what to do.
+//! Error type of reconcilers, runnables and `main`.
 
 use std::{error::Error as StdError, fmt};
 
@@ -9,25 +9,25 @@ use crate::client::ClientError;
 
 type Boxed = Box<dyn StdError + Send + Sync + 'static>;
 
-/// What a reconciler, a runnable or a whole operator failed with.
+/// Error of a reconciler, a runnable or a whole operator.
 ///
-/// Every error converts into it by `?`. A reconcile that fails is tried again with back-off, unless the error is
-/// [terminal](Self::terminal): then trying again cannot help, and the key waits for the next event.
+/// Every error converts into it by `?`. A reconcile that fails is retried with back-off, unless the error is
+/// [terminal](Self::terminal): then a retry cannot help, and the key waits for the next event.
 ///
 /// ```
 /// use kubewright::{Error, Result};
 ///
 /// fn port(text: &str) -> Result<u16> {
-///     let port: u16 = text.parse().map_err(Error::terminal)?; // no retry makes a number of it
+///     let port: u16 = text.parse().map_err(Error::terminal)?; // a retry would fail again
 ///     Ok(port)
 /// }
 /// assert!(port("http").unwrap_err().is_terminal());
 /// assert!(!Error::message("the backend is down").is_terminal());
 /// ```
 ///
-/// # What it looks like
-/// In a log (`Display`) it is one line with all its causes. Returned from `main` (`Debug`, which is what Rust prints then)
-/// it is told to people, a line for each cause and one for what to do:
+/// # Formatting
+/// `Display` is one line with all causes, for logs. `Debug`, which Rust prints when `main` returns the error,
+/// has a line for each cause and one with the help text:
 ///
 /// ```
 /// # use kubewright::{Error, ObjectKey, prelude::*};
@@ -43,50 +43,51 @@ type Boxed = Box<dyn StdError + Send + Sync + 'static>;
 /// ```
 pub struct Error(Boxed);
 
-/// A result whose error is an [`Error`] unless another is named.
+/// `Result` with [`Error`] as its default error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error that trying again cannot mend: it is reported, and the key is not retried.
+    /// Creates an error that is reported and not retried.
     pub fn terminal(error: impl Into<Boxed>) -> Self {
         Self(Box::new(Annotated { error: error.into(), terminal: true, help: None }))
     }
 
-    /// An error that is just a message.
+    /// Creates an error from a message.
     pub fn message(message: impl fmt::Display) -> Self {
         Self(message.to_string().into())
     }
 
-    /// An error of a type that converts into a box but is no error itself, such as `anyhow`'s.
+    /// Creates an error from a type that converts into a boxed error but is no error itself, such as
+    /// `anyhow`'s.
     pub fn boxed(error: impl Into<Boxed>) -> Self {
         Self(error.into())
     }
 
-    /// The same error with what to do about it. On a result, [`Help::help`] says it shorter.
+    /// Adds a help text: what the user can do about the error. See [`Help::help`] for results.
     #[must_use]
     pub fn help(self, help: impl fmt::Display) -> Self {
         Self(Box::new(Annotated { error: self.0, terminal: false, help: Some(help.to_string()) }))
     }
 
-    /// Whether trying again cannot help.
+    /// Whether the error is [terminal](Self::terminal), so that a retry cannot help.
     pub fn is_terminal(&self) -> bool {
         chain(&*self.0).any(|error| {
             error.downcast_ref::<Annotated>().is_some_and(|annotated| annotated.terminal)
-                // An object that does not fit its type fits it no better the next time, nor will the cache grow.
+                // Neither decoding nor the set of cached kinds changes with a retry.
                 || error.is::<DecodeError>()
                 || matches!(error.downcast_ref(), Some(ClientError::NotCached { .. }))
         })
     }
 
-    /// The error of this type, here or among the causes.
+    /// Returns the first error of this type in the chain of causes.
     pub fn find<E: StdError + 'static>(&self) -> Option<&E> {
         chain(&*self.0).find_map(|error| error.downcast_ref())
     }
 }
 
-/// Says what to do about an error that is about to be returned.
+/// Extension trait that adds a help text to a result's error.
 pub trait Help<T> {
-    /// The result, whose error tells this to whoever reads it.
+    /// Adds a help text to the error; see [`Error::help`].
     fn help(self, help: impl fmt::Display) -> Result<T>;
 }
 
@@ -108,30 +109,30 @@ impl From<Error> for Boxed {
     }
 }
 
-/// One line: the error, its causes, what to do.
+/// One line: the error, its causes and the help text.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&messages(&*self.0).join(": "))?;
-        match advice(&*self.0) {
+        match help_text(&*self.0) {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }
     }
 }
 
-/// What `main` prints: the error, its causes and what to do, a line each.
+/// Several lines: the error, its causes and the help text, as `main` prints it.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&messages(&*self.0).join("\n  caused by: "))?;
-        match advice(&*self.0) {
+        match help_text(&*self.0) {
             Some(help) => write!(f, "\n  help: {help}"),
             None => Ok(()),
         }
     }
 }
 
-/// What to do about it, as the outermost says that knows.
-fn advice(error: &(dyn StdError + 'static)) -> Option<String> {
+/// The outermost help text in the chain.
+fn help_text(error: &(dyn StdError + 'static)) -> Option<String> {
     chain(error).find_map(|error| {
         let annotated = error.downcast_ref::<Annotated>().and_then(|annotated| annotated.help.clone());
         annotated.or_else(|| error.downcast_ref::<ClientError>()?.help())
@@ -167,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_error_stays_one_inside_of_others_and_reads_the_same() {
+    fn a_terminal_error_stays_terminal_when_wrapped_and_displays_the_same() {
         let plain = Error::from(Outside(cause()));
         assert!(!plain.is_terminal());
         let terminal = Error::terminal(Outside(cause()));
         assert!(terminal.is_terminal());
         assert_eq!(terminal.to_string(), plain.to_string());
         let boxed: Boxed = terminal.help("look again").into();
-        assert!(Error::boxed(boxed).is_terminal(), "it survives help and the way through a box");
+        assert!(Error::boxed(boxed).is_terminal(), "it survives help and boxing");
     }
 
     #[test]
-    fn causes_can_be_found_and_are_told_on_lines_of_their_own_or_on_one() {
+    fn causes_can_be_found_and_are_printed_on_one_line_or_several() {
         let error = Error::terminal(Outside(cause())).help("write digits");
         assert!(error.find::<Outside>().is_some());
         assert!(error.find::<std::num::ParseIntError>().is_some());
@@ -190,19 +191,19 @@ mod tests {
     }
 
     #[test]
-    fn what_an_error_repeats_of_its_cause_is_told_once() {
+    fn repeated_causes_are_printed_once() {
         let error =
             layers(&["cannot start: no cluster: file missing", "no cluster: file missing", "file missing"]);
         let lines = "cannot start\n  caused by: no cluster\n  caused by: file missing";
         assert_eq!(format!("{error:?}"), lines);
         assert_eq!(error.to_string(), "cannot start: no cluster: file missing");
-        let error = layers(&["the disk (full) is of no use", "full", "no space left"]);
-        assert_eq!(format!("{error:?}"), "the disk (full) is of no use\n  caused by: no space left");
+        let error = layers(&["the disk (full) cannot be used", "full", "no space left"]);
+        assert_eq!(format!("{error:?}"), "the disk (full) cannot be used\n  caused by: no space left");
         assert_eq!(layers(&["the same", "the same"]).to_string(), "the same");
     }
 
     #[test]
-    fn a_configuration_that_is_missing_is_told_in_words() {
+    fn a_missing_configuration_is_explained() {
         use kubewright_client::{ClientsError, ConfigError};
         let error = Error::from(ClientsError::Config(ConfigError::AllMissing("/x/config".into())));
         assert_eq!(format!("{error:?}"), "none of the files in KUBECONFIG exists: /x/config");

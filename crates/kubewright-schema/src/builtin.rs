@@ -1,4 +1,4 @@
-//! The schemas of the built-in types, found by group, version and kind.
+//! Schemas of the built-in types, by group, version and kind.
 
 use std::{
     fmt,
@@ -22,50 +22,51 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Puts the three parts together.
+    /// Creates an identifier from its three fields.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// Splits an `apiVersion` such as `apps/v1`.
+    /// Parses an `apiVersion` such as `apps/v1`.
     pub fn from_api_version(api_version: &str, kind: impl Into<String>) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, kind)
     }
 
-    /// `group/version`, or just the version in the core group.
+    /// Returns `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// As Go prints it in messages: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
+/// Formats like Go in messages: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
 impl fmt::Display for Gvk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)
     }
 }
 
-/// All built-in types.
+/// Table of the schemas of all built-in types.
 #[derive(Debug)]
 pub struct Schemas {
     table: Table,
     nodes: Vec<OnceLock<Node>>,
 }
 
-/// A named built-in definition, for those who publish `OpenAPI`.
+/// Named built-in definition, as published in `OpenAPI` documents.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// Its `OpenAPI` name, such as `io.k8s.api.core.v1.PodSpec`.
+    /// The `OpenAPI` name, such as `io.k8s.api.core.v1.PodSpec`.
     pub name: &'static str,
-    /// Its number: [`Child::Builtin`](super::Child) refers to it.
+    /// The number that [`Child::Builtin`](super::Child) refers to.
     pub id: u16,
-    /// Its shape.
+    /// The schema.
     pub schema: TypeRef,
 }
 
 impl Schemas {
-    /// The table of the built-in types. Opening it costs microseconds; a type is decoded on its first lookup.
+    /// Returns the table of the built-in types. Opening it takes microseconds; a type is decoded on its first
+    /// lookup.
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| {
             let table = Table::open();
@@ -75,17 +76,17 @@ impl Schemas {
         &BUILTIN
     }
 
-    /// The schema of a kind.
+    /// Returns the schema of a kind.
     pub fn lookup(&'static self, gvk: &Gvk) -> Option<TypeRef> {
         self.find(&gvk.group, &gvk.version, &gvk.kind)
     }
 
-    /// The schema of a kind whose names are at hand.
+    /// Returns the schema of a kind, without allocating a [`Gvk`].
     pub fn find(&'static self, group: &str, version: &str, kind: &str) -> Option<TypeRef> {
         self.number_of((group, version, kind)).map(|id| TypeRef::builtin(self.definition_node(id)))
     }
 
-    /// The number of the definition behind a kind.
+    /// Returns the number of the definition of a kind.
     pub fn definition_of(&self, gvk: &Gvk) -> Option<u16> {
         self.number_of((&gvk.group, &gvk.version, &gvk.kind))
     }
@@ -104,7 +105,7 @@ impl Schemas {
         None
     }
 
-    /// The number of the definition with this `OpenAPI` name.
+    /// Returns the number of the definition with an `OpenAPI` name.
     pub fn definition_named(&self, name: &str) -> Option<u16> {
         let (mut low, mut high) = (0, self.table.definition_count);
         while low < high {
@@ -118,12 +119,12 @@ impl Schemas {
         None
     }
 
-    /// The table itself, for whoever hashes it.
+    /// Returns the encoded table, for `OpenAPI` `ETag` hashes.
     pub fn bytes(&self) -> &'static [u8] {
         self.table.bytes()
     }
 
-    /// Every kind the table knows, sorted.
+    /// Returns all kinds, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = Gvk> + '_ {
         (0..self.table.kind_count).map(|i| {
             let ((group, version, kind), _) = self.table.kind(i);
@@ -131,7 +132,7 @@ impl Schemas {
         })
     }
 
-    /// Every definition, sorted by name.
+    /// Returns all definitions, sorted by name.
     pub fn definitions(&'static self) -> impl Iterator<Item = Definition> {
         (0..self.nodes.len()).filter_map(|i| u16::try_from(i).ok()).map(|id| Definition {
             name: self.table.definition_name(usize::from(id)),
@@ -140,12 +141,12 @@ impl Schemas {
         })
     }
 
-    /// The name of a definition.
+    /// Returns the `OpenAPI` name of a definition.
     pub fn name_of(&self, id: u16) -> &'static str {
         self.table.definition_name(usize::from(id))
     }
 
-    /// The schema of a definition.
+    /// Returns the schema of a definition, decoded on first use.
     pub fn definition_node(&'static self, id: u16) -> &'static Node {
         let id = usize::from(id);
         self.nodes[id].get_or_init(|| self.table.definition(id))
@@ -158,7 +159,7 @@ mod tests {
     use crate::{Kind, ListType};
 
     #[test]
-    fn every_definition_decodes_and_every_reference_leads_somewhere() {
+    fn every_definition_decodes_and_every_reference_resolves() {
         fn walk(node: &Node) -> usize {
             match &node.kind {
                 Kind::Object(object) => {

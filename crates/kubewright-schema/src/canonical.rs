@@ -1,24 +1,25 @@
-//! The form in which Go writes a built-in object.
+//! Canonical form of built-in objects: the JSON that Go's encoder would produce.
 //!
-//! kube-apiserver decodes a body into Go structs and encodes those, so fields that were left out may appear
-//! (`"resources": {}`), fields that were sent may vanish (`"hostNetwork": false`, `null`), and unknown fields are
-//! gone. Stored objects, answers and managedFields all show that form, so bring an object into it once, after
-//! decoding or patching and before anything looks at it. Custom resources have no Go type: leave them alone.
+//! kube-apiserver decodes a body into Go structs and encodes those, so omitted fields may appear
+//! (`"resources": {}`), sent fields may vanish (`"hostNetwork": false`, `null`), and unknown fields are
+//! dropped. Stored objects, responses and managedFields all have that form, so canonicalise an object once,
+//! after decoding or patching and before any other step. Custom resources have no Go type and are not
+//! canonicalised.
 //!
-//! Amounts and times take the one spelling that Go gives them: `1000m` becomes `1`, a time is in UTC.
+//! Quantities and times have one spelling: `1000m` becomes `1`, a time is in UTC.
 
 use serde_json::{Map, Value};
 
 use super::{
-    node::{Field, Kind, Node, Object, Presence, Rest, Scalar},
+    node::{AdditionalProperties, Field, Kind, Node, Object, Presence, Scalar},
     quantity, time,
 };
 
-/// Lists that say something by being empty, and not only by what they hold. An empty list of managers asks to forget
-/// them, and who tracks fields takes it out; an empty list of scaling policies is none of the default ones, and refused.
-const MEANINGFUL_EMPTY: [&str; 2] = ["managedFields", "policies"];
+/// Lists for which empty differs from absent. Empty `managedFields` asks to reset field ownership and is
+/// removed by the field manager; empty scaling `policies` are not defaulted and fail validation.
+const SIGNIFICANT_WHEN_EMPTY: [&str; 2] = ["managedFields", "policies"];
 
-/// Brings an object of a built-in type into the form that Go writes.
+/// Canonicalises an object of a built-in type.
 ///
 /// ```
 /// use kubewright_schema::{Gvk, Schemas, canonical};
@@ -48,35 +49,35 @@ pub fn canonicalise(node: &Node, value: &mut Value) {
     }
 }
 
-/// Amounts and times have one spelling.
+/// Canonicalises the spelling of a quantity or a time.
 fn canonicalise_scalar(scalar: Scalar, value: &mut Value) {
-    let spelling = match (scalar, &*value) {
-        (Scalar::Quantity, Value::String(text)) if quantity::is_plainly_canonical(text) => None,
-        (Scalar::Time, Value::String(text)) if time::is_in_seconds(text) => None,
+    let canonical = match (scalar, &*value) {
+        (Scalar::Quantity, Value::String(text)) if quantity::is_trivially_canonical(text) => None,
+        (Scalar::Time, Value::String(text)) if time::has_seconds_layout(text) => None,
         (Scalar::Quantity, Value::String(text)) => quantity::canonical(text),
         (Scalar::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string()),
-        (Scalar::Time, Value::String(text)) => time::parse(text).map(time::in_seconds),
-        (Scalar::MicroTime, Value::String(text)) => time::parse(text).map(time::in_micros),
+        (Scalar::Time, Value::String(text)) => time::parse(text).map(time::format_seconds),
+        (Scalar::MicroTime, Value::String(text)) => time::parse(text).map(time::format_micros),
         _ => None,
     };
-    if let Some(spelling) = spelling {
-        *value = spelling.into();
+    if let Some(canonical) = canonical {
+        *value = canonical.into();
     }
 }
 
-/// Brings a canonical object into the form in which it comes back from storage.
+/// Converts a canonical object to the form in which it is read back from storage.
 ///
-/// Storage does not tell an empty list or map from none, so `"rules": []` is read as `"rules": null`. Fields are
-/// tracked before that: whoever wrote the empty list owns it.
-pub fn forget_empty(node: &Node, value: &mut Value) {
+/// Protobuf in etcd does not distinguish an empty list or map from an absent one, so `"rules": []` is read as
+/// `"rules": null`. Call it after field tracking: the manager that wrote the empty list owns it.
+pub fn nullify_empty(node: &Node, value: &mut Value) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
-                // Only what holds something can hold something empty.
+                // Only objects and lists can be empty collections or contain some.
                 if !(value.is_object() || value.is_array()) {
                     continue;
                 }
-                let node = match (object.field(key), &object.rest) {
+                let node = match (object.field(key), &object.additional) {
                     (Some(field), _) => {
                         let node = field.node.node();
                         if field.presence == Presence::AlwaysNull && is_empty(value) && is_collection(node) {
@@ -84,22 +85,23 @@ pub fn forget_empty(node: &Node, value: &mut Value) {
                         }
                         node
                     }
-                    (None, Rest::Values(values)) => values.node(),
+                    (None, AdditionalProperties::Values(values)) => values.node(),
                     (None, _) => continue,
                 };
-                forget_empty(node, value);
+                nullify_empty(node, value);
             }
         }
         (Kind::List(list), Value::Array(items)) => {
             for value in items {
-                forget_empty(list.item.node(), value);
+                nullify_empty(list.item.node(), value);
             }
         }
         _ => {}
     }
 }
 
-/// The object that Go makes of nothing: what a create is compared with to find the fields it owns.
+/// Returns the canonical form of an empty Go struct, with which a create is compared to find the fields it
+/// owns.
 pub fn empty_object(node: &Node) -> Value {
     let mut value = Value::Object(Map::new());
     canonicalise(node, &mut value);
@@ -107,12 +109,12 @@ pub fn empty_object(node: &Node) -> Value {
 }
 
 fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
-    // One walk over what is there, not over everything that could be: a Pod has some 40 of several hundred fields.
-    let mut missing = object.fields.written_always();
-    let mut is_complete = true;
+    // Iterate over the present fields, not over all possible ones: a Pod has about 40 of several hundred.
+    let mut missing = object.fields.always_encoded();
+    let mut all_encoded = true;
     for (key, value) in map.iter_mut() {
         let field = object.field(key);
-        match (field, &object.rest) {
+        match (field, &object.additional) {
             (Some(field), _) => {
                 missing -= usize::from(is_always(field));
                 let node = field.node.node();
@@ -122,7 +124,7 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
                     canonicalise(node, value);
                 }
             }
-            (None, Rest::Values(values)) => {
+            (None, AdditionalProperties::Values(values)) => {
                 let node = values.node();
                 if value.is_null() {
                     *value = zero(node);
@@ -131,11 +133,11 @@ fn canonicalise_object(object: &Object, map: &mut Map<String, Value>) {
             }
             (None, _) => {}
         }
-        is_complete &= stays(object, field, key, value);
+        all_encoded &= is_encoded(object, field, key, value);
     }
-    // Taking out while walking costs more than walking, and mostly there is nothing to take out.
-    if !is_complete {
-        map.retain(|key, value| stays(object, object.field(key), key, value));
+    // `retain` on every object costs more than the check, and mostly there is nothing to remove.
+    if !all_encoded {
+        map.retain(|key, value| is_encoded(object, object.field(key), key, value));
     }
     if missing == 0 {
         return;
@@ -157,22 +159,24 @@ fn is_always(field: &Field) -> bool {
     matches!(field.presence, Presence::Always | Presence::AlwaysNull)
 }
 
-/// Whether Go writes a field that holds a canonical value.
-fn stays(object: &Object, field: Option<&Field>, key: &str, value: &Value) -> bool {
-    let Some(field) = field else { return !matches!(object.rest, Rest::Closed) };
+/// Returns whether Go encodes a field with this canonical value.
+fn is_encoded(object: &Object, field: Option<&Field>, key: &str, value: &Value) -> bool {
+    let Some(field) = field else { return !matches!(object.additional, AdditionalProperties::Closed) };
     match field.presence {
         _ if value.is_null() => is_always(field),
-        Presence::OmitEmpty => !is_empty(value) || MEANINGFUL_EMPTY.contains(&key),
+        Presence::OmitEmpty => !is_empty(value) || SIGNIFICANT_WHEN_EMPTY.contains(&key),
         Presence::OmitZero => !is_empty(value) && *value != zero(field.node.node()),
         _ => true,
     }
 }
 
-/// A list or a map; a pointer to an empty struct or text is something else than none.
+/// Returns whether a node is a list or a map. Pointers to empty structs or strings are not absent.
 fn is_collection(node: &Node) -> bool {
     match &node.kind {
         Kind::List(_) => true,
-        Kind::Object(object) => object.fields.is_empty() && matches!(object.rest, Rest::Values(_)),
+        Kind::Object(object) => {
+            object.fields.is_empty() && matches!(object.additional, AdditionalProperties::Values(_))
+        }
         _ => false,
     }
 }
@@ -191,7 +195,7 @@ fn is_empty(value: &Value) -> bool {
 fn zero(node: &Node) -> Value {
     match &node.kind {
         Kind::Object(object) if !object.fields.is_empty() => empty_object(node),
-        Kind::Object(Object { rest: Rest::Free, .. }) => Value::Object(Map::new()),
+        Kind::Object(Object { additional: AdditionalProperties::Any, .. }) => Value::Object(Map::new()),
         Kind::Scalar(scalar) => match scalar {
             Scalar::String | Scalar::Formatted => "".into(),
             Scalar::Boolean => false.into(),
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_keep_zero_and_plain_fields_lose_it() {
+    fn zero_values_are_kept_for_pointers_and_dropped_for_plain_fields() {
         let value =
             json!({"data": {}, "immutable": false, "metadata": {"name": "c", "generation": 0, "labels": {}}});
         assert_eq!(
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_gone_and_times_without_a_value_are_null() {
+    fn unknown_fields_are_dropped_and_unset_times_are_null() {
         let value = json!({"x": 1, "metadata": {"name": "e", "y": 2}, "involvedObject": {"kind": "Pod"}});
         assert_eq!(
             canonical("", "v1", "Event", value),
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_and_times_have_one_spelling() {
+    fn quantities_and_times_have_one_canonical_form() {
         let limits = json!({"cpu": "1000m", "memory": 1024, "x": "0.5Gi"});
         let pod = json!({"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}});
         let pod = canonical("", "v1", "Pod", pod);
@@ -273,19 +277,19 @@ mod tests {
         let schema = Schemas::builtin().lookup(&Gvk::new("rbac.authorization.k8s.io", "v1", "Role")).unwrap();
         let mut role = canonical("rbac.authorization.k8s.io", "v1", "Role", json!({"rules": []}));
         assert_eq!(role, json!({"metadata": {}, "rules": []}));
-        forget_empty(&schema, &mut role);
+        nullify_empty(&schema, &mut role);
         assert_eq!(role, json!({"metadata": {}, "rules": null}));
         let mut role = json!({"rules": [{"verbs": [], "resources": ["pods"]}]});
-        forget_empty(&schema, &mut role);
+        nullify_empty(&schema, &mut role);
         assert_eq!(role, json!({"rules": [{"verbs": null, "resources": ["pods"]}]}));
         let schema = Schemas::builtin().lookup(&Gvk::new("apps", "v1", "Deployment")).unwrap();
         let mut deployment = json!({"spec": {"selector": {}}});
-        forget_empty(&schema, &mut deployment);
+        nullify_empty(&schema, &mut deployment);
         assert_eq!(deployment, json!({"spec": {"selector": {}}}), "an empty struct is not none");
     }
 
     #[test]
-    fn doing_it_twice_changes_nothing() {
+    fn canonicalisation_is_idempotent() {
         for gvk in Schemas::builtin().kinds() {
             let schema = Schemas::builtin().lookup(&gvk).unwrap();
             let once = empty_object(&schema);

@@ -1,15 +1,15 @@
-//! Fills in the defaults of a structural schema.
+//! Defaulting of custom resources by their structural schema.
 
 use serde_json::Value;
 
-use super::{Child, Kind, Node, Rest};
+use super::{AdditionalProperties, Child, Kind, Node};
 
-/// Gives absent fields of a custom resource their defaults, and takes away `null` where the schema does not allow it.
+/// Sets absent fields of a custom resource to their defaults, and drops `null` where the schema forbids it.
 ///
-/// A `null` where `nullable` is false counts as absent: it becomes the default, or goes. Defaults are filled in below
-/// fields that are there, defaulted ones included; an absent object without a default stays absent, whatever its
-/// own fields say. Run it after pruning, and again on what is read from storage: the schema may have gained defaults
-/// since.
+/// A `null` where `nullable` is false counts as absent: it becomes the default or is dropped. Defaulting
+/// descends into present and defaulted fields; an absent object without a default stays absent even if its
+/// own fields have defaults. Run it after pruning, and again on objects read from storage: the schema may
+/// have gained defaults since the write.
 ///
 /// ```
 /// use kubewright_schema::{TypeRef, default::apply_defaults};
@@ -30,25 +30,25 @@ use super::{Child, Kind, Node, Rest};
 /// ```
 pub fn apply_defaults(schema: &Node, value: &mut Value) {
     drop_nulls(schema, value);
-    fill(schema, value);
+    set_defaults(schema, value);
 }
 
-/// Whether a child is part of the CRD's own schema; metadata is not.
-fn own(child: &Child) -> Option<&Node> {
+/// Returns the node of a child that is part of the CRD's own schema; metadata is not.
+fn own_schema(child: &Child) -> Option<&Node> {
     match child {
         Child::Inline(node) => Some(node),
         Child::Builtin(_) => None,
     }
 }
 
-/// Removes `null` fields that may not be null and have no default to take its place.
+/// Removes `null` fields that are not nullable and have no default.
 fn drop_nulls(node: &Node, value: &mut Value) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             map.retain(|key, value| {
-                let child = match (object.field(key), &object.rest) {
-                    (Some(field), _) => own(&field.node),
-                    (None, Rest::Values(values)) => own(values),
+                let child = match (object.field(key), &object.additional) {
+                    (Some(field), _) => own_schema(&field.node),
+                    (None, AdditionalProperties::Values(values)) => own_schema(values),
                     _ => None,
                 };
                 let Some(child) = child else { return true };
@@ -60,7 +60,7 @@ fn drop_nulls(node: &Node, value: &mut Value) {
             });
         }
         (Kind::List(list), Value::Array(items)) => {
-            if let Some(item) = own(&list.item) {
+            if let Some(item) = own_schema(&list.item) {
                 for value in items {
                     drop_nulls(item, value);
                 }
@@ -70,33 +70,33 @@ fn drop_nulls(node: &Node, value: &mut Value) {
     }
 }
 
-fn fill(node: &Node, value: &mut Value) {
+fn set_defaults(node: &Node, value: &mut Value) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for field in &object.fields {
-                let Some(child) = own(&field.node) else { continue };
+                let Some(child) = own_schema(&field.node) else { continue };
                 let is_absent = map.get(&*field.name).is_none_or(|value| value.is_null() && !child.nullable);
                 if let (true, Some(default)) = (is_absent, &child.default) {
                     map.insert(field.name.to_string(), default.clone());
                 }
                 if let Some(value) = map.get_mut(&*field.name) {
-                    fill(child, value);
+                    set_defaults(child, value);
                 }
             }
-            if let Rest::Values(values) = &object.rest
-                && let Some(child) = own(values)
+            if let AdditionalProperties::Values(values) = &object.additional
+                && let Some(child) = own_schema(values)
             {
                 for (_, value) in map.iter_mut().filter(|(key, _)| object.field(key).is_none()) {
-                    fill_null(child, value);
-                    fill(child, value);
+                    default_null(child, value);
+                    set_defaults(child, value);
                 }
             }
         }
         (Kind::List(list), Value::Array(items)) => {
-            if let Some(item) = own(&list.item) {
+            if let Some(item) = own_schema(&list.item) {
                 for value in items {
-                    fill_null(item, value);
-                    fill(item, value);
+                    default_null(item, value);
+                    set_defaults(item, value);
                 }
             }
         }
@@ -104,7 +104,7 @@ fn fill(node: &Node, value: &mut Value) {
     }
 }
 
-fn fill_null(node: &Node, value: &mut Value) {
+fn default_null(node: &Node, value: &mut Value) {
     if let (true, false, Some(default)) = (value.is_null(), node.nullable, &node.default) {
         *value = default.clone();
     }

@@ -1,4 +1,4 @@
-//! The checks of names that CRDs and their objects share, in the words of apimachinery.
+//! Name checks shared by CRDs and their objects, with the messages of apimachinery.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// What is wrong with a DNS-1035 label.
+/// Returns the errors of a DNS-1035 label.
 pub fn label_1035(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 63 {
@@ -32,7 +32,7 @@ pub fn label_1035(text: &str) -> Vec<String> {
     out
 }
 
-/// What is wrong with an RFC 1123 subdomain.
+/// Returns the errors of an RFC 1123 subdomain.
 pub fn subdomain(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     if text.len() > 253 {

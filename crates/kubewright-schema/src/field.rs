@@ -1,4 +1,4 @@
-//! Errors about a field, as a 422 answer lists them.
+//! Field errors, as listed in the causes of a 422 response.
 
 use std::fmt;
 
@@ -6,29 +6,30 @@ use serde_json::Value;
 
 use super::go;
 
-/// What is wrong with a field.
+/// Type of a field error; upstream `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The value breaks a rule.
     Invalid,
-    /// The value is of another JSON type.
+    /// The value has another JSON type.
     TypeInvalid,
-    /// The field must be there.
+    /// The field is missing.
     Required,
-    /// The value is not one of those allowed.
+    /// The value is not one of the allowed ones.
     NotSupported,
-    /// The value must be unique and is not.
+    /// The value is not unique.
     Duplicate,
-    /// The text is too long.
+    /// The string is too long.
     TooLong,
     /// The list or map has too many items.
     TooMany,
-    /// The field may not be set.
+    /// The field must not be set.
     Forbidden,
 }
 
 impl ErrorKind {
-    /// The reason of the cause.
+    /// Returns the reason of the status cause.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",
@@ -42,7 +43,7 @@ impl ErrorKind {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::Required => "Required value",
@@ -55,7 +56,7 @@ impl ErrorKind {
     }
 }
 
-/// One error about one field.
+/// Error about one field.
 ///
 /// ```
 /// use kubewright_schema::field::{ErrorKind, FieldError};
@@ -66,27 +67,27 @@ impl ErrorKind {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// The type of error.
     pub kind: ErrorKind,
-    /// Where; `<nil>` when it is about no field in particular.
+    /// The path; `<nil>` if the error concerns no particular field.
     pub field: String,
-    /// The value in question.
+    /// The rejected value.
     pub value: Value,
-    /// More words, or empty.
+    /// The explanation, possibly empty.
     pub detail: String,
-    shown: Shown,
+    shown: ValueDisplay,
 }
 
-/// How the value of an error is printed.
+/// Display of the value in the message.
 #[derive(Debug, Clone, PartialEq)]
-enum Shown {
+enum ValueDisplay {
     Value,
     Nothing,
     Text(String),
 }
 
 impl FieldError {
-    /// Puts an error together; an empty field means no field in particular.
+    /// Creates an error; an empty field means no particular field.
     pub fn new(
         kind: ErrorKind,
         field: impl Into<String>,
@@ -95,10 +96,10 @@ impl FieldError {
     ) -> Self {
         let field =
             Some(field.into()).filter(|field| !field.is_empty()).unwrap_or_else(|| "<nil>".to_owned());
-        Self { kind, field, value: value.into(), detail: detail.into(), shown: Shown::Value }
+        Self { kind, field, value: value.into(), detail: detail.into(), shown: ValueDisplay::Value }
     }
 
-    /// Leaves the value out of the message, as for rules about a whole object.
+    /// Omits the value from the message, as for rules about a whole object.
     ///
     /// ```
     /// use kubewright_schema::field::{ErrorKind, FieldError};
@@ -109,22 +110,22 @@ impl FieldError {
     /// ```
     #[must_use]
     pub fn without_value(self) -> Self {
-        Self { shown: Shown::Nothing, ..self }
+        Self { shown: ValueDisplay::Nothing, ..self }
     }
 
-    /// Prints this text in place of the value: a Go struct has its own order of fields.
+    /// Displays this text instead of the value: a Go struct has its own field order.
     #[must_use]
-    pub fn shown_as(self, text: impl Into<String>) -> Self {
-        Self { shown: Shown::Text(text.into()), ..self }
+    pub fn with_displayed_value(self, text: impl Into<String>) -> Self {
+        Self { shown: ValueDisplay::Text(text.into()), ..self }
     }
 
-    /// The message of the cause: everything but the field.
+    /// Returns the message of the status cause: the error without the field.
     pub fn message(&self) -> String {
-        let words = self.kind.words();
+        let words = self.kind.as_str();
         let value = match (self.kind, &self.shown, &self.value) {
             (ErrorKind::Required | ErrorKind::Forbidden | ErrorKind::TooLong, ..)
-            | (_, Shown::Nothing, _) => String::new(),
-            (_, Shown::Text(text), _) => format!(": {text}"),
+            | (_, ValueDisplay::Nothing, _) => String::new(),
+            (_, ValueDisplay::Text(text), _) => format!(": {text}"),
             (_, _, Value::String(text)) => format!(": {}", go::quote(text)),
             (_, _, Value::Number(number)) => format!(": {}", go::number(number)),
             (_, _, other) => format!(": {}", go::json(other)),
@@ -140,7 +141,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All errors in one text, as the message of an answer has them: alone, or in brackets.
+/// Joins errors into the message of a response: one error alone, several in brackets.
 pub fn join(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {

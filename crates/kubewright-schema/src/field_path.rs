@@ -1,10 +1,10 @@
-//! Paths such as `.spec.color` and `.spec['my-key']` that must lead to a field of a schema.
+//! Simple paths such as `.spec.color` and `.spec['my-key']` to a field of a schema.
 
 use serde_json::Value;
 
 use crate::props::Props;
 
-/// Where a path leads.
+/// Field of a schema that a path leads to.
 #[derive(Debug, Clone)]
 pub struct FieldPath<'s> {
     /// The path as errors print it.
@@ -15,7 +15,7 @@ pub struct FieldPath<'s> {
     pub schema: Option<&'s Value>,
 }
 
-/// Follows the path through the schema, or says why it leads nowhere.
+/// Resolves a path in a schema; the error says why there is no such field.
 pub fn valid_path<'s>(path: &str, schema: &'s Value, brackets: bool) -> Result<FieldPath<'s>, String> {
     let mut at = FieldPath { text: String::new(), root: String::new(), schema: Some(schema) };
     let mut tokens = tokens(path).into_iter();
@@ -42,7 +42,7 @@ pub fn valid_path<'s>(path: &str, schema: &'s Value, brackets: bool) -> Result<F
 
 fn step(at: &mut FieldPath<'_>, name: &str) -> Result<(), String> {
     let lost = || "does not refer to a valid field".to_owned();
-    let props = Props::of(at.schema.ok_or_else(lost)?);
+    let props = Props::new(at.schema.ok_or_else(lost)?);
     let named = props.has_properties();
     if named {
         at.schema = Some(props.property(name).ok_or_else(lost)?);
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_fields_and_map_values_or_say_why_not() {
+    fn paths_resolve_to_fields_and_map_values_or_fail_with_a_reason() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "object", "properties": {"b-c": {"type": "string"}}},
             "m": {"type": "object", "additionalProperties": {"type": "integer"}}}});

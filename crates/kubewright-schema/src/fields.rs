@@ -1,13 +1,13 @@
-//! The named fields of an object: sorted by name, and found by a hash of it.
+//! Named fields of an object: sorted by name, with a hash index.
 //!
-//! Every walk over an object (decoding, canonical form, ownership, storage) asks for the field of each of its keys, many
-//! times per write. A binary search compares five or six texts for that, this one nearly always a single one.
+//! Decoding, canonicalisation, field tracking and storage look up each key of an object several times per
+//! write. A binary search takes five or six string comparisons, this index nearly always one.
 
 use std::ops::Deref;
 
 use super::node::{Field, Presence};
 
-/// The named fields of an object, sorted by name.
+/// Named fields of an object, sorted by name.
 ///
 /// ```
 /// use kubewright_schema::{Gvk, Schemas};
@@ -21,13 +21,13 @@ use super::node::{Field, Presence};
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
     sorted: Vec<Field>,
-    /// Places in `sorted`, counted from 1, by hash; 0 is free. At least half of them are.
+    /// Indexes into `sorted` plus one, by hash; 0 is a free slot. At least half of the slots are free.
     slots: Box<[u16]>,
-    written_always: usize,
+    always_encoded: usize,
 }
 
 impl Fields {
-    /// The field of a name.
+    /// Returns the field with this name.
     pub fn get(&self, name: &str) -> Option<&Field> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut at = hash(name) & mask;
@@ -41,13 +41,13 @@ impl Fields {
         }
     }
 
-    /// How many fields are written even when nothing was said.
-    pub(crate) fn written_always(&self) -> usize {
-        self.written_always
+    /// Returns the number of fields that are encoded even if not set.
+    pub(crate) fn always_encoded(&self) -> usize {
+        self.always_encoded
     }
 
-    /// Adds a field, in place of one of the same name.
-    pub(crate) fn put(&mut self, field: Field) {
+    /// Inserts a field, replacing the one with the same name.
+    pub(crate) fn insert(&mut self, field: Field) {
         let mut fields = std::mem::take(&mut self.sorted);
         fields.retain(|other| other.name != field.name);
         fields.push(field);
@@ -55,7 +55,7 @@ impl Fields {
     }
 }
 
-/// Names of fields differ in their length and in their outer letters, or in the middle.
+/// Hashes length, first, middle and last byte, in which field names mostly differ.
 fn hash(name: &str) -> usize {
     let bytes = name.as_bytes();
     let at = |n: usize| bytes.get(n).copied().map_or(0, usize::from);
@@ -66,7 +66,7 @@ fn hash(name: &str) -> usize {
 impl From<Vec<Field>> for Fields {
     fn from(mut sorted: Vec<Field>) -> Self {
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
-        // More fields than places can be numbered do not fit into a definition of 3 MiB.
+        // Slots are 16 bits wide; more fields do not fit into a definition of 3 MiB.
         sorted.truncate(usize::from(u16::MAX));
         let mut slots = vec![0; (sorted.len() * 2).next_power_of_two()].into_boxed_slice();
         if sorted.is_empty() {
@@ -81,8 +81,8 @@ impl From<Vec<Field>> for Fields {
             slots[at] = place;
         }
         let always = |field: &&Field| matches!(field.presence, Presence::Always | Presence::AlwaysNull);
-        let written_always = sorted.iter().filter(always).count();
-        Self { sorted, slots, written_always }
+        let always_encoded = sorted.iter().filter(always).count();
+        Self { sorted, slots, always_encoded }
     }
 }
 

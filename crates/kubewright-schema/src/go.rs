@@ -1,10 +1,11 @@
-//! Values as Go prints them. Error messages of the API server carry them, and people search for those texts.
+//! Formatting of values like Go. Error messages of kube-apiserver contain such values, and users search for
+//! them.
 
 use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
-/// `%q`: a quoted Go string.
+/// Formats a string like `%q`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -35,15 +36,15 @@ fn is_print(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || invisible)
 }
 
-/// `%v` of a number; floats as Go's shortest form with an exponent from 1e21 on.
-pub(crate) fn number(n: &Number) -> String {
+/// Formats a number like `%v`; floats in the shortest form, with an exponent from 1e21 on.
+pub fn number(n: &Number) -> String {
     match n.as_f64() {
         Some(f) if !n.is_i64() && !n.is_u64() => float(f),
         _ => n.to_string(),
     }
 }
 
-/// `%v` of a float64.
+/// Formats a float64 like `%v`.
 pub fn float(f: f64) -> String {
     let exponent = if f == 0.0 { 0 } else { decimal_exponent(f) };
     if (-4..21).contains(&exponent) {
@@ -60,7 +61,7 @@ fn decimal_exponent(f: f64) -> i32 {
     text.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or_default()
 }
 
-/// `%v` of decoded JSON: `map[a:1 b:[x y]]`.
+/// Formats decoded JSON like `%v`: `map[a:1 b:[x y]]`.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -75,8 +76,8 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// `%#v` of decoded JSON: `map[string]interface {}{"a":1}`.
-pub(crate) fn syntax(value: &Value) -> String {
+/// Formats decoded JSON like `%#v`: `map[string]interface {}{"a":1}`.
+pub fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::String(s) => quote(s),
@@ -91,7 +92,7 @@ pub(crate) fn syntax(value: &Value) -> String {
     }
 }
 
-/// `%T` of decoded JSON.
+/// Returns the Go type of decoded JSON like `%T`.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -104,7 +105,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// What `encoding/json` calls a JSON value it cannot take.
+/// Returns the name that errors of `encoding/json` use for the kind of a JSON value.
 pub fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -116,7 +117,7 @@ pub fn json_kind(value: &Value) -> &'static str {
     }
 }
 
-/// What `encoding/json` writes: sorted keys, and `<`, `>`, `&` escaped.
+/// Encodes JSON like `encoding/json`: with sorted keys, and `<`, `>`, `&` escaped.
 pub fn json(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {

@@ -1,22 +1,23 @@
 #![doc = include_str!("../README.md")]
 //!
-//! What a type looks like, and everything that needs only that.
+//! Type schemas and the operations that need nothing else: decoding, canonical form, pruning, defaulting,
+//! validation.
 //!
-//! One model, [`Node`], describes a built-in type ([`Schemas::builtin`]) and a custom resource
-//! ([`TypeRef::from_structural`]), so server-side apply, pruning, defaulting and field validation have one engine
-//! for both.
+//! One model, [`Node`], describes built-in types ([`Schemas::builtin`]) and custom resources
+//! ([`TypeRef::from_structural`]), so server-side apply, pruning, defaulting and field validation have one
+//! engine for both.
 //!
 //! | you have | you want | use |
 //! |---|---|---|
 //! | a request body | a value, its repeated keys and unknown fields | [`body::decode`] |
 //! | an object of a built-in type | the form in which Go writes it | [`canonical::canonicalise`] |
 //! | a custom resource | unknown fields removed | [`prune::prune`] |
-//! | a custom resource | defaults filled in | [`default::apply_defaults`] |
+//! | a custom resource | defaults set | [`default::apply_defaults`] |
 //! | a custom resource | the errors of its schema | [`validate::Validator`], [`lists::validate`] |
 //!
-//! Pitfall: a structural schema says two different things about unknown fields. Pruning keeps them only below a
-//! node that itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
-//! keeps both answers.
+//! Pitfall: a structural schema has two rules for unknown fields. Pruning keeps them only below a node that
+//! itself sets `x-kubernetes-preserve-unknown-fields`; apply inherits that permission downwards. [`Node`]
+//! stores both.
 
 pub mod apply;
 pub mod body;
@@ -44,7 +45,7 @@ pub mod validate;
 pub use builtin::{Definition, Gvk, Schemas};
 pub use fields::Fields;
 pub use node::{
-    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, TypeRef, Wire,
-    WireForm,
+    AdditionalProperties, Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Scalar,
+    TypeRef, Wire, WireForm,
 };
 pub use structural::SchemaError;

@@ -1,13 +1,13 @@
-//! `x-kubernetes-list-type: set` and `map`: no item twice.
+//! Uniqueness checks of lists with `x-kubernetes-list-type: set` or `map`.
 
 use serde_json::{Map, Value};
 
 use super::{
-    Child, Kind, ListType, Node, Rest,
+    AdditionalProperties, Child, Kind, ListType, Node,
     field::{ErrorKind, FieldError},
 };
 
-/// The items of sets and associative lists that occur more than once in a custom resource.
+/// Returns an error for each item of a set or associative list that occurs more than once.
 pub fn validate(schema: &Node, value: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     visit(schema, value, "", &mut errors);
@@ -19,11 +19,11 @@ fn visit(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
                 let dot = if path.is_empty() { "" } else { "." };
-                match (object.field(key), &object.rest) {
-                    // Metadata is checked as metadata.
+                match (object.field(key), &object.additional) {
+                    // Metadata is validated separately.
                     (Some(field), _) if matches!(field.node, Child::Builtin(_)) => {}
                     (Some(field), _) => visit(field.node.node(), value, &format!("{path}{dot}{key}"), errors),
-                    (None, Rest::Values(values)) => {
+                    (None, AdditionalProperties::Values(values)) => {
                         visit(values.node(), value, &format!("{path}[{key}]"), errors);
                     }
                     _ => {}

@@ -1,21 +1,21 @@
-//! What names, labels and annotations may look like.
+//! Validation of names, labels and annotation keys.
 
-/// Which rule a type's names follow.
+/// Rule for the names of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NameRule {
-    /// `example.com`, at most 253 characters: most types.
+    /// RFC 1123 subdomain, at most 253 characters: most types.
     #[default]
     Subdomain,
-    /// `my-name`, at most 63 characters: namespaces and the like.
+    /// RFC 1123 label, at most 63 characters: namespaces and others.
     Label,
-    /// A label that begins with a letter: services.
+    /// RFC 1035 label, which begins with a letter: services.
     Label1035,
-    /// Anything that fits between two slashes: RBAC.
+    /// Path segment: RBAC.
     PathSegment,
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const SEARCHED: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -27,8 +27,8 @@ fn is_lower_alnum(c: u8) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
 }
 
-/// Letters, digits and inner hyphens.
-pub fn is_label_shape(text: &str) -> bool {
+/// Returns whether a text consists of lower-case letters, digits and inner hyphens.
+pub fn is_label(text: &str) -> bool {
     let b = text.as_bytes();
     !b.is_empty()
         && b.iter().all(|&c| is_lower_alnum(c) || c == b'-')
@@ -36,23 +36,23 @@ pub fn is_label_shape(text: &str) -> bool {
         && is_lower_alnum(b[b.len() - 1])
 }
 
-fn is_subdomain_shape(text: &str) -> bool {
-    text.split('.').all(is_label_shape)
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
 }
 
-/// Why a text is no RFC 1123 subdomain.
+/// Returns the errors of an RFC 1123 subdomain.
 pub fn subdomain(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 253 {
         why.push("must be no more than 253 bytes".into());
     }
-    if !is_subdomain_shape(text) {
+    if !is_subdomain(text) {
         why.push(SUBDOMAIN.into());
     }
     why
 }
 
-/// Why a text is no RFC 1123 subdomain of the kind that resolvers search, where underscores occur.
+/// Returns the errors of a DNS search domain: an RFC 1123 subdomain with underscores allowed.
 pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 253 {
@@ -65,12 +65,12 @@ pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
             && part.iter().all(|&c| is_lower_alnum(c) || matches!(c, b'-' | b'_'))
     };
     if !text.split('.').all(part) {
-        why.push(SEARCHED.into());
+        why.push(SEARCH_DOMAIN.into());
     }
     why
 }
 
-/// Why a text is no domain with a path behind it, as controllers and signers are named.
+/// Returns the errors of a domain-prefixed path, as in the names of controllers and signers.
 pub fn domain_prefixed_path(text: &str) -> Vec<String> {
     match text.split_once('/') {
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
@@ -87,26 +87,26 @@ pub fn domain_prefixed_path(text: &str) -> Vec<String> {
     }
 }
 
-/// Why a text is no RFC 1123 label.
+/// Returns the errors of an RFC 1123 label.
 pub fn label(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 63 {
         why.push("must be no more than 63 characters".into());
     }
-    if !is_label_shape(text) {
-        why.push(if is_subdomain_shape(text) { "must not contain dots".into() } else { LABEL.into() });
+    if !is_label(text) {
+        why.push(if is_subdomain(text) { "must not contain dots".into() } else { LABEL.into() });
     }
     why
 }
 
-/// Why a text is no RFC 1035 label.
+/// Returns the errors of an RFC 1035 label.
 pub fn label1035(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 63 {
         why.push("must be no more than 63 characters".into());
     }
-    if !is_label_shape(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
-        let dotted = text.contains('.') && is_subdomain_shape(text);
+    if !is_label(text) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        let dotted = text.contains('.') && is_subdomain(text);
         why.push(if dotted { "must not contain dots".into() } else { LABEL1035.into() });
     }
     why
@@ -124,7 +124,7 @@ fn path_segment(text: &str, prefix: bool) -> Vec<String> {
 }
 
 impl NameRule {
-    /// Why a name breaks the rule; empty when it does not.
+    /// Returns the errors of a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             Self::Subdomain => subdomain(name),
@@ -134,11 +134,11 @@ impl NameRule {
         }
     }
 
-    /// Why a prefix that more characters will follow breaks the rule.
+    /// Returns the errors of a name prefix, to which a suffix will be appended.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match self {
             Self::PathSegment => path_segment(prefix, true),
-            // A trailing hyphen is fine where more follows.
+            // A trailing hyphen is allowed if more characters follow.
             rule => match prefix.strip_suffix('-') {
                 Some(head) if !head.is_empty() => rule.check(&format!("{head}a")),
                 _ => rule.check(prefix),
@@ -147,7 +147,7 @@ impl NameRule {
     }
 }
 
-/// Why a text is no qualified name (`prefix/name`): label keys, annotation keys, finalizers.
+/// Returns the errors of a qualified name (`prefix/name`): label keys, annotation keys, finalizers.
 pub fn qualified(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     let name = match text.split_once('/') {
@@ -171,13 +171,13 @@ pub fn qualified(text: &str) -> Vec<String> {
     } else if name.len() > 63 {
         why.push("name part must be no more than 63 bytes".into());
     }
-    if !is_qualified_shape(name) {
+    if !is_qualified_name(name) {
         why.push(QUALIFIED.into());
     }
     why
 }
 
-fn is_qualified_shape(name: &str) -> bool {
+fn is_qualified_name(name: &str) -> bool {
     let b = name.as_bytes();
     !b.is_empty()
         && b.iter().all(|&c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
@@ -185,19 +185,19 @@ fn is_qualified_shape(name: &str) -> bool {
         && b[b.len() - 1].is_ascii_alphanumeric()
 }
 
-/// Why a text is no label value.
+/// Returns the errors of a label value.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 63 {
         why.push("must be no more than 63 bytes".into());
     }
-    if !text.is_empty() && !is_qualified_shape(text) {
+    if !text.is_empty() && !is_qualified_name(text) {
         why.push(LABEL_VALUE.into());
     }
     why
 }
 
-/// Why a text is no key of a `ConfigMap` or Secret.
+/// Returns the errors of a key of a `ConfigMap` or Secret.
 pub fn config_key(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 253 {
@@ -215,7 +215,7 @@ pub fn config_key(text: &str) -> Vec<String> {
     why
 }
 
-/// Why a text is no port name.
+/// Returns the errors of a port name.
 pub fn port_name(text: &str) -> Vec<String> {
     let mut why = Vec::new();
     if text.len() > 15 {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_takes_what_it_should_and_says_why_not() {
+    fn each_rule_accepts_valid_names_and_explains_errors() {
         assert!(NameRule::Subdomain.check("a.b.c").is_empty());
         assert_eq!(NameRule::Subdomain.check("a_b"), [SUBDOMAIN]);
         assert_eq!(NameRule::Label.check("a.b"), ["must not contain dots"]);

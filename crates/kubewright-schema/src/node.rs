@@ -1,4 +1,4 @@
-//! The shape of a type: objects, lists and scalars, with what merging needs to know about each.
+//! Schema model: objects, lists and scalars, with the merge rules of each.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -6,22 +6,23 @@ use serde_json::Value;
 
 use super::{Schemas, fields::Fields};
 
-/// One place in a schema.
+/// Node of a schema.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
     /// Object, list or scalar.
     pub kind: Kind,
-    /// Whether `null` is a value here (`nullable: true` of a CRD).
+    /// Whether `null` is allowed (`nullable: true` of a CRD).
     pub nullable: bool,
-    /// Whether this very node keeps fields it does not name (`x-kubernetes-preserve-unknown-fields`).
+    /// Whether this node itself keeps unknown fields (`x-kubernetes-preserve-unknown-fields`).
     pub preserve_unknown: bool,
-    /// Whether this is a whole object with apiVersion, kind and metadata (`x-kubernetes-embedded-resource`).
+    /// Whether this is a complete object with apiVersion, kind and metadata
+    /// (`x-kubernetes-embedded-resource`).
     pub embedded_resource: bool,
-    /// The value of an absent field. For built-in types only keys of associative lists have one.
+    /// The value of an absent field. In built-in types only keys of associative lists have one.
     pub default: Option<Value>,
 }
 
-/// What kind of value a [`Node`] describes.
+/// Kind of value that a [`Node`] describes.
 #[derive(Debug, Clone, Default)]
 pub enum Kind {
     /// A struct, a map or both.
@@ -42,24 +43,24 @@ pub enum Kind {
 pub struct Object {
     /// Named fields, sorted by name.
     pub fields: Fields,
-    /// What other keys may hold, as apply sees it.
-    pub rest: Rest,
-    /// Replaced as a whole by apply (`x-kubernetes-map-type: atomic`).
+    /// Values allowed under other keys, as server-side apply sees it.
+    pub additional: AdditionalProperties,
+    /// Whether apply replaces it as a whole (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
 }
 
-/// What an object allows besides its named fields.
+/// Keys that an object allows besides its named fields, like `additionalProperties` in `OpenAPI`.
 #[derive(Debug, Clone)]
-pub enum Rest {
-    /// Nothing.
+pub enum AdditionalProperties {
+    /// None.
     Closed,
-    /// Keys with values of one type: a map.
+    /// Any keys, with values of one type: a map.
     Values(Child),
-    /// Anything.
-    Free,
+    /// Any keys with any values.
+    Any,
 }
 
-/// A named field of an object.
+/// Named field of an object.
 #[derive(Debug, Clone)]
 pub struct Field {
     /// The JSON name.
@@ -68,66 +69,65 @@ pub struct Field {
     pub node: Child,
     /// Whether the schema lists it as required.
     pub required: bool,
-    /// What Go writes when it is not set; built-in types only.
+    /// When Go encodes the field; built-in types only.
     pub presence: Presence,
-    /// How a strategic merge patch treats it.
+    /// Its strategic merge patch rules.
     pub patch: PatchStrategy,
-    /// Its place in the protobuf message; built-in types only.
+    /// Its position in the protobuf message; built-in types only.
     pub wire: Wire,
 }
 
-/// Where a field of a built-in type stands in its protobuf message, and how.
+/// Position and encoding of a field in its protobuf message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wire {
-    /// Field numbers from the outside in: the fields of an embedded struct are in a message of their own. Empty for
-    /// fields that protobuf does not have (`kind` and `apiVersion` of a whole object).
+    /// Field numbers from the outermost message inwards: embedded structs are nested messages. Empty for
+    /// fields that protobuf does not have (`kind` and `apiVersion` of a top-level object).
     pub numbers: Box<[u16]>,
-    /// How values are written.
+    /// The encoding of values.
     pub form: WireForm,
 }
 
-/// How the values of a field are written in protobuf. Of a list or a map it speaks of the elements, except that a
-/// wrapped list is wrapped whole.
+/// Protobuf encoding of the values of a field. It applies to the elements of a list or map, except that
+/// `Wrapped` wraps the whole list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WireForm {
-    /// As the type of the field says.
+    /// The encoding of the field's type.
     #[default]
     Plain,
     /// A list of strings in a message (`items = 1`).
     Wrapped,
-    /// A schema or true or false.
+    /// A schema or a boolean.
     SchemaOrBool,
-    /// A schema or a list of them.
+    /// A schema or a list of schemas.
     SchemaOrArray,
     /// A schema or a list of strings.
     SchemaOrStrings,
 }
 
-/// What the Go type behind a field writes when the field is not set, which decides what a stored object and its
-/// managedFields look like.
+/// Condition for Go's JSON encoder to write a field, which determines stored objects and their managedFields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Presence {
-    /// A pointer: absent or any value, zero included.
+    /// A pointer: absent, or any value including zero.
     #[default]
     Optional,
-    /// `omitempty` on a plain value: the zero value is left out.
+    /// `omitempty` on a plain value: the zero value is omitted.
     OmitEmpty,
     /// Always written: a struct as an object, a scalar as its zero value.
     Always,
-    /// Always written, as `null` when not set: lists, maps and times without `omitempty`.
+    /// Always written, as `null` if not set: lists, maps and times without `omitempty`.
     AlwaysNull,
-    /// `omitzero`: left out when everything in it is zero.
+    /// `omitzero`: omitted if it is entirely zero.
     OmitZero,
 }
 
-/// How a strategic merge patch treats a field of a built-in type.
+/// Strategic merge patch rules of a field of a built-in type.
 #[derive(Debug, Clone, Default)]
 pub struct PatchStrategy {
     /// Lists are merged: by `merge_key`, or as a set of scalars without one.
     pub merge: bool,
     /// Only the keys listed in `$retainKeys` survive.
     pub retain_keys: bool,
-    /// The value is replaced whole even though it is a map.
+    /// The value is replaced as a whole even though it is a map.
     pub replace: bool,
     /// The field that identifies an item of a merged list.
     pub merge_key: Option<Box<str>>,
@@ -138,14 +138,14 @@ pub struct PatchStrategy {
 pub struct List {
     /// The type of an item.
     pub item: Child,
-    /// How apply merges items.
+    /// The merge rule of server-side apply.
     pub list_type: ListType,
 }
 
-/// How server-side apply merges the items of a list.
+/// Merge rule of a list in server-side apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListType {
-    /// One owner, replaced whole.
+    /// One owner, replaced as a whole.
     Atomic,
     /// A set of scalars.
     Set,
@@ -156,23 +156,23 @@ pub enum ListType {
 /// The content of [`Kind::Scalar`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
-    /// A string of any kind without a format.
+    /// A string without a format.
     String,
     /// Base64 text (format `byte`).
     Bytes,
     /// A string with a format, such as `date-time`.
     Formatted,
-    /// A `metav1.Time`: RFC 3339, kept in whole seconds.
+    /// A `metav1.Time`: RFC 3339 in whole seconds.
     Time,
-    /// A `metav1.MicroTime`: RFC 3339 with six digits of a second.
+    /// A `metav1.MicroTime`: RFC 3339 with six fractional digits.
     MicroTime,
     /// A 32-bit integer.
     Int32,
     /// A 64-bit integer.
     Int64,
-    /// A number with a fraction.
+    /// A floating-point number.
     Number,
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// An integer or a string.
     IntOrString,
@@ -180,17 +180,17 @@ pub enum Scalar {
     Quantity,
 }
 
-/// A node inside another: written out, or a reference to a built-in definition.
+/// Child node: inline, or a reference to a built-in definition.
 #[derive(Debug, Clone)]
 pub enum Child {
-    /// A node of its own.
+    /// An inline node.
     Inline(Box<Node>),
-    /// The built-in definition with this number.
+    /// The built-in definition with this number; see [`Schemas`](super::Schemas).
     Builtin(u16),
 }
 
 impl Child {
-    /// The node itself; a reference is decoded on first use.
+    /// Returns the node; the target of a reference is decoded on first use.
     pub fn node(&self) -> &Node {
         match self {
             Self::Inline(node) => node,
@@ -211,7 +211,7 @@ impl From<Kind> for Node {
     }
 }
 
-/// The fully open node: what lies below content that no schema describes.
+/// Node without restrictions, for content below `x-kubernetes-preserve-unknown-fields`.
 pub(crate) static ANY: Node = Node {
     kind: Kind::Any,
     nullable: false,
@@ -220,7 +220,7 @@ pub(crate) static ANY: Node = Node {
     default: None,
 };
 
-/// Content that no schema describes and that is merged as one value.
+/// Node for content without a schema that is merged as one value.
 pub(crate) static RAW: Node = Node {
     kind: Kind::Raw,
     nullable: false,
@@ -230,24 +230,25 @@ pub(crate) static RAW: Node = Node {
 };
 
 impl Object {
-    /// The named field, if the object has it.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
     }
 
-    /// The type of the value under `key`, named or not; `None` where the key is not allowed.
+    /// Returns the schema of the value under `key`, whether a named field or not; `None` if the key is not
+    /// allowed.
     pub fn value_of(&self, key: &str) -> Option<&Node> {
-        match (self.field(key), &self.rest) {
+        match (self.field(key), &self.additional) {
             (Some(field), _) => Some(field.node.node()),
-            (None, Rest::Values(values)) => Some(values.node()),
-            (None, Rest::Free) => Some(&ANY),
-            (None, Rest::Closed) => None,
+            (None, AdditionalProperties::Values(values)) => Some(values.node()),
+            (None, AdditionalProperties::Any) => Some(&ANY),
+            (None, AdditionalProperties::Closed) => None,
         }
     }
 }
 
 impl Node {
-    /// The object behind this node, if it is one.
+    /// Returns the object schema, if this is an object.
     pub fn as_object(&self) -> Option<&Object> {
         match &self.kind {
             Kind::Object(object) => Some(object),
@@ -255,7 +256,7 @@ impl Node {
         }
     }
 
-    /// The list behind this node, if it is one.
+    /// Returns the list schema, if this is a list.
     pub fn as_list(&self) -> Option<&List> {
         match &self.kind {
             Kind::List(list) => Some(list),
@@ -264,7 +265,7 @@ impl Node {
     }
 }
 
-/// A handle to the schema of a whole type; a clone is free for built-in types and one reference count otherwise.
+/// Handle to the schema of a type; cloning is free for built-in types and one reference count otherwise.
 ///
 /// ```
 /// use kubewright_schema::{Gvk, Schemas};

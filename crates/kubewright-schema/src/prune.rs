@@ -1,14 +1,14 @@
-//! Removes what a structural schema does not name.
+//! Pruning of custom resources: removes fields that the structural schema does not specify.
 
 use serde_json::Value;
 
-use super::{Kind, Node, Rest, body, canonical::canonicalise, go};
+use super::{AdditionalProperties, Kind, Node, body, canonical::canonicalise, go};
 
-/// Prunes a custom resource and returns what went: `unknown field "spec.b"`; first from its metadata, then from its
-/// content and at last from the metadata of embedded objects, each sorted by path.
+/// Prunes a custom resource and returns the removed fields (`unknown field "spec.b"`): first those of its
+/// metadata, then of its content, then of the metadata of embedded objects, each group sorted by path.
 ///
-/// apiVersion, kind and metadata of the object and of embedded resources stay; unknown fields inside metadata go, as
-/// they do when Go decodes it.
+/// apiVersion, kind and metadata of the object and of embedded resources stay; unknown fields within metadata
+/// are removed, as Go does when it decodes metadata.
 ///
 /// ```
 /// use kubewright_schema::{TypeRef, prune::prune};
@@ -24,9 +24,9 @@ use super::{Kind, Node, Rest, body, canonical::canonicalise, go};
 /// # Ok::<(), kubewright_schema::SchemaError>(())
 /// ```
 pub fn prune(schema: &Node, value: &mut Value) -> Vec<String> {
-    let mut gone = Gone::default();
-    visit(schema, value, &mut String::new(), schema.preserve_unknown, &mut gone);
-    let Gone { mut content, metadata: (own, mut embedded) } = gone;
+    let mut removed = Removed::default();
+    visit(schema, value, &mut String::new(), schema.preserve_unknown, &mut removed);
+    let Removed { mut content, metadata: (own, mut embedded) } = removed;
     content.sort();
     embedded.sort();
     own.iter()
@@ -36,16 +36,16 @@ pub fn prune(schema: &Node, value: &mut Value) -> Vec<String> {
         .collect()
 }
 
-/// The paths of what went.
+/// Paths of the removed fields.
 #[derive(Default)]
-struct Gone {
+struct Removed {
     content: Vec<String>,
-    /// Of the object itself, and of those inside of it.
+    /// Those of the object's own metadata, and of the metadata of embedded objects.
     metadata: (Vec<String>, Vec<String>),
 }
 
-/// `keep` says whether fields that the node does not name stay.
-fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &mut Gone) {
+/// Prunes a value; `keep` is whether unknown fields of the node stay.
+fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, removed: &mut Removed) {
     let length = path.len();
     match value {
         Value::Object(map) => {
@@ -58,15 +58,16 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
                     path.push('.');
                 }
                 path.push_str(key);
-                match (field, object.map(|object| &object.rest)) {
+                match (field, object.map(|object| &object.additional)) {
                     _ if is_meta => {
                         if key == "metadata" {
                             let is_own = length == 0;
-                            let gone = if is_own { &mut gone.metadata.0 } else { &mut gone.metadata.1 };
+                            let removed =
+                                if is_own { &mut removed.metadata.0 } else { &mut removed.metadata.1 };
                             let node = field.map(|field| field.node.node());
-                            prune_metadata(node, value, path, gone);
-                            // That of the object itself is settled with the rest of it: until then, an empty list of
-                            // managers is a wish.
+                            prune_metadata(node, value, path, removed);
+                            // The object's own metadata is canonicalised later with the whole object: until
+                            // then, empty managedFields mean a reset of field ownership.
                             if let (false, Some(node)) = (is_own, node) {
                                 canonicalise(node, value);
                             }
@@ -74,15 +75,15 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
                     }
                     (Some(field), _) => {
                         let child = field.node.node();
-                        visit(child, value, path, child.preserve_unknown, gone);
+                        visit(child, value, path, child.preserve_unknown, removed);
                     }
-                    (None, Some(Rest::Values(values))) => {
+                    (None, Some(AdditionalProperties::Values(values))) => {
                         let child = values.node();
-                        visit(child, value, path, child.preserve_unknown, gone);
+                        visit(child, value, path, child.preserve_unknown, removed);
                     }
                     _ if keep => {}
                     _ => {
-                        gone.content.push(path.clone());
+                        removed.content.push(path.clone());
                         drop.push(key.clone());
                     }
                 }
@@ -100,7 +101,7 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
             };
             for (i, item) in items.iter_mut().enumerate() {
                 path.push_str(&format_args!("[{i}]").to_string());
-                visit(item_node, item, path, keep || item_node.preserve_unknown, gone);
+                visit(item_node, item, path, keep || item_node.preserve_unknown, removed);
                 path.truncate(length);
             }
         }
@@ -108,13 +109,12 @@ fn visit(node: &Node, value: &mut Value, path: &mut String, keep: bool, gone: &m
     }
 }
 
-fn prune_metadata(node: Option<&Node>, value: &mut Value, path: &str, gone: &mut Vec<String>) {
+fn prune_metadata(node: Option<&Node>, value: &mut Value, path: &str, removed: &mut Vec<String>) {
     let Some(node) = node else { return };
-    let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
-    if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &limits) {
+    if let Ok(decoded) = body::check(value, Some((node, "ObjectMeta")), &body::Limits::default()) {
         let names =
             decoded.findings.iter().filter_map(|f| f.strip_prefix("unknown field \"")?.strip_suffix('"'));
-        gone.extend(names.map(|name| format!("{path}.{name}")));
+        removed.extend(names.map(|name| format!("{path}.{name}")));
         *value = decoded.value;
     }
 }
@@ -129,42 +129,42 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
     fn pruned(schema: Value, mut value: Value) -> (Value, Vec<String>) {
         let node = TypeRef::from_structural(&json!({"type": "object", "properties": schema})).unwrap();
-        let gone = prune(&node, &mut value);
-        (value, gone)
+        let removed = prune(&node, &mut value);
+        (value, removed)
     }
 
     #[test]
-    fn a_preserving_node_keeps_what_it_does_not_name_but_prunes_below_what_it_names() {
+    fn preserve_unknown_fields_keeps_unknown_fields_but_prunes_below_known_ones() {
         let schema = json!({"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
             "in": {"type": "object", "properties": {"a": {"type": "string"}}},
         }}});
-        let (value, gone) = pruned(schema, json!({"spec": {"free": {"x": 1}, "in": {"a": "1", "b": 2}}}));
+        let (value, removed) = pruned(schema, json!({"spec": {"free": {"x": 1}, "in": {"a": "1", "b": 2}}}));
         assert_eq!(value, json!({"spec": {"free": {"x": 1}, "in": {"a": "1"}}}));
-        assert_eq!(gone, [r#"unknown field "spec.in.b""#]);
+        assert_eq!(removed, [r#"unknown field "spec.in.b""#]);
     }
 
     #[test]
     fn an_object_without_properties_is_emptied_and_lists_are_walked() {
         let schema = json!({"spec": {"type": "object"}, "l": {"type": "array", "items": {
             "type": "object", "properties": {"k": {"type": "string"}}}}});
-        let (value, gone) = pruned(schema, json!({"spec": {"a": 1}, "l": [{"k": "a", "z": 1}]}));
+        let (value, removed) = pruned(schema, json!({"spec": {"a": 1}, "l": [{"k": "a", "z": 1}]}));
         assert_eq!(value, json!({"spec": {}, "l": [{"k": "a"}]}));
-        assert_eq!(gone, [r#"unknown field "l[0].z""#, r#"unknown field "spec.a""#]);
+        assert_eq!(removed, [r#"unknown field "l[0].z""#, r#"unknown field "spec.a""#]);
     }
 
     #[test]
-    fn metadata_of_the_object_and_of_embedded_ones_loses_what_objectmeta_does_not_have() {
+    fn unknown_metadata_fields_are_pruned_in_the_object_and_in_embedded_ones() {
         let schema =
             json!({"t": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {}}});
         let object = json!({"metadata": {"name": "x", "banana": 1},
                             "t": {"kind": "K", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}, "y": 1}, "z": 1}});
-        let (value, gone) = pruned(schema, object);
+        let (value, removed) = pruned(schema, object);
         assert_eq!(
             value,
             json!({"metadata": {"name": "x"}, "t": {"kind": "K", "apiVersion": "v1", "metadata": {"labels": {"a": "b"}}}})
         );
         assert_eq!(
-            gone,
+            removed,
             [
                 r#"unknown field "metadata.banana""#,
                 r#"unknown field "t.z""#,

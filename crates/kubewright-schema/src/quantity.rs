@@ -1,15 +1,15 @@
-//! `resource.Quantity`: the one way to write an amount.
+//! Canonical form of `resource.Quantity`.
 //!
-//! `1000m`, `1` and `1e0` are the same amount, and the API server answers with one spelling of it: the largest suffix
-//! that leaves a whole number, of the family the amount was written in.
+//! `1000m`, `1` and `1e0` are equal; the API server writes the largest suffix that leaves an integer, in the
+//! format (decimal, binary, exponent) of the input.
 
-/// The canonical spelling of an amount; `None` where it is none, or too large to compute with.
-pub(crate) fn canonical(text: &str) -> Option<String> {
+/// Returns the canonical form of a quantity; `None` if it does not parse or overflows.
+pub fn canonical(text: &str) -> Option<String> {
     let Parsed { nanos, family } = parse(text)?;
     if nanos == 0 {
         return Some("0".to_owned());
     }
-    // Binary suffixes below one of them make no sense.
+    // Amounts below 1024 are written without a binary suffix.
     if family == Family::Binary && nanos.abs() >= 1024 * NANO {
         let (mut amount, mut power) = (round_away(nanos, NANO), 0);
         while amount % 1024 == 0 && power < 6 {
@@ -32,9 +32,9 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     })
 }
 
-/// Whether an amount is written in its canonical way, as far as that can be told at a glance: a whole number that no
-/// larger suffix makes shorter. Most amounts are.
-pub(crate) fn is_plainly_canonical(text: &str) -> bool {
+/// Returns whether a quantity is certainly canonical: an integer that no larger suffix shortens. A fast path
+/// that most quantities take.
+pub fn is_trivially_canonical(text: &str) -> bool {
     let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(end);
     if digits.is_empty() || digits.len() > 12 || digits.starts_with('0') {
@@ -48,9 +48,15 @@ pub(crate) fn is_plainly_canonical(text: &str) -> bool {
     }
 }
 
-/// An amount in thousandths, rounded away from zero; `None` where it is none.
-pub fn thousandths(text: &str) -> Option<i128> {
+/// Returns a quantity in thousandths, rounded away from zero, like `Quantity.MilliValue`; `None` if it does
+/// not parse.
+pub fn milli_value(text: &str) -> Option<i128> {
     Some(round_away(parse(text)?.nanos, NANO / 1000))
+}
+
+/// Returns a quantity in billionths; finer amounts are rounded away from zero. `None` if it does not parse.
+pub fn nano_value(text: &str) -> Option<i128> {
+    parse(text).map(|parsed| parsed.nanos)
 }
 
 const NANO: i128 = 1_000_000_000;
@@ -63,7 +69,7 @@ enum Family {
 }
 
 struct Parsed {
-    /// In billionths; finer amounts are rounded up, so that nothing becomes zero.
+    /// In billionths; finer amounts are rounded up so that none becomes zero.
     nanos: i128,
     family: Family,
 }
@@ -109,7 +115,7 @@ fn parse(text: &str) -> Option<Parsed> {
     Some(Parsed { nanos: if negative { -nanos } else { nanos }, family })
 }
 
-/// Division that rounds away from zero.
+/// Divides, rounding away from zero.
 fn round_away(amount: i128, by: i128) -> i128 {
     let quotient = amount / by;
     if amount % by == 0 { quotient } else { quotient + amount.signum() }
@@ -120,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_amount_has_one_spelling() {
+    fn equal_quantities_have_one_canonical_form() {
         let cases = [
             ("1000m", "1"),
             ("0.5", "500m"),
@@ -154,23 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_canonical_at_a_glance_is_canonical() {
+    fn trivially_canonical_quantities_are_canonical() {
         for number in (0..3000_u64).chain([4096, 10_240, 1_000_000, 999_999_999_999]) {
             for suffix in ["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3"] {
                 let text = format!("{number}{suffix}");
-                if is_plainly_canonical(&text) {
+                if is_trivially_canonical(&text) {
                     assert_eq!(canonical(&text).as_deref(), Some(&*text));
                 }
             }
         }
-        assert!(is_plainly_canonical("500m") && is_plainly_canonical("512Mi") && is_plainly_canonical("1"));
+        assert!(
+            is_trivially_canonical("500m") && is_trivially_canonical("512Mi") && is_trivially_canonical("1")
+        );
         for other in ["", "0", "01", "1.5", "-1", "+1", "1e3", "9999999999999", "1x", "Mi"] {
-            assert!(!is_plainly_canonical(other), "{other}");
+            assert!(!is_trivially_canonical(other), "{other}");
         }
     }
 
     #[test]
-    fn what_is_no_amount_has_none() {
+    fn invalid_quantities_have_no_canonical_form() {
         for bad in ["", "Gi", "1x", "1.2.3", "1e", "--1", "1e999999999999", "9".repeat(60).as_str()] {
             assert_eq!(canonical(bad), None, "{bad}");
         }

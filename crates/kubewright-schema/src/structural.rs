@@ -1,7 +1,7 @@
-//! Builds a [`Node`] from the `openAPIV3Schema` of a CRD version.
+//! Conversion of the `openAPIV3Schema` of a CRD version into a [`Node`].
 //!
-//! Whether the schema is structural is for the CRD's own validation to say; here unknown keywords are passed over
-//! and only a schema that cannot be read at all is refused.
+//! CRD validation checks that the schema is structural; the conversion ignores unknown keywords and fails
+//! only for malformed schemas.
 
 use std::sync::LazyLock;
 
@@ -10,36 +10,37 @@ use serde_json::{Map, Value};
 use super::{
     Fields, Schemas,
     node::{
-        Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW, Rest, Scalar,
-        TypeRef, Wire,
+        AdditionalProperties, Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, RAW,
+        Scalar, TypeRef, Wire,
     },
 };
 
-/// Why a CRD schema cannot be used.
+/// Error in a CRD schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SchemaError {
-    /// A schema must be a JSON object.
+    /// A schema is not a JSON object.
     #[error("{path}: a schema must be an object")]
     NotAnObject {
-        /// Where in the schema.
+        /// Path in the schema.
         path: String,
     },
-    /// A type name that `OpenAPI` does not have.
+    /// Type name unknown to `OpenAPI`.
     #[error("{path}: type {found:?} is none of object, array, string, integer, number, boolean")]
     UnknownType {
-        /// Where in the schema.
+        /// Path in the schema.
         path: String,
-        /// What it says.
+        /// The type name.
         found: String,
     },
-    /// A `pattern` that is no regular expression.
+    /// A `pattern` that is not a regular expression.
     #[error("{path}: pattern {pattern:?} is no regular expression: {reason}")]
     BadPattern {
-        /// Where in the schema.
+        /// Path in the schema.
         path: String,
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error of the regular expression parser.
         reason: String,
     },
 }
@@ -49,7 +50,7 @@ static OBJECT_META: LazyLock<u16> = LazyLock::new(|| {
 });
 
 impl TypeRef {
-    /// The type of a custom resource: its schema plus apiVersion, kind and metadata.
+    /// Builds the schema of a custom resource: that of the CRD plus apiVersion, kind and metadata.
     ///
     /// ```
     /// use kubewright_schema::TypeRef;
@@ -67,14 +68,18 @@ impl TypeRef {
     pub fn from_structural(schema: &Value) -> Result<Self, SchemaError> {
         let mut root = convert(schema, false, &mut String::from("openAPIV3Schema"))?;
         if matches!(root.kind, Kind::Any) {
-            root.kind = Kind::Object(Object { fields: Fields::default(), rest: Rest::Free, atomic: false });
+            root.kind = Kind::Object(Object {
+                fields: Fields::default(),
+                additional: AdditionalProperties::Any,
+                atomic: false,
+            });
         }
         make_resource(&mut root);
         Ok(root.into())
     }
 }
 
-/// Gives a node the three fields that every whole object has.
+/// Adds the three fields that every object has.
 fn make_resource(node: &mut Node) {
     node.embedded_resource = true;
     let Kind::Object(object) = &mut node.kind else { return };
@@ -89,7 +94,7 @@ fn make_resource(node: &mut Node) {
             patch: PatchStrategy::default(),
             wire: Wire::default(),
         };
-        object.fields.put(field);
+        object.fields.insert(field);
     }
 }
 
@@ -143,7 +148,7 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
         .collect();
     let mut fields = Vec::new();
     for (name, child) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let node = within(path, name, |path| convert(child, open, path))?.into();
+        let node = with_segment(path, name, |path| convert(child, open, path))?.into();
         let required = required.contains(&&**name);
         let (presence, patch) = (Presence::default(), PatchStrategy::default());
         fields.push(Field {
@@ -155,22 +160,22 @@ fn object(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<
             wire: Wire::default(),
         });
     }
-    let rest = match schema.get("additionalProperties") {
-        Some(Value::Bool(false)) => Rest::Closed,
-        Some(Value::Bool(true)) => Rest::Values(Node::from(Kind::Any).into()),
-        Some(values @ Value::Object(_)) => {
-            Rest::Values(within(path, "additionalProperties", |path| convert(values, open, path))?.into())
-        }
-        _ if open || fields.is_empty() => Rest::Free,
-        _ => Rest::Closed,
+    let additional = match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => AdditionalProperties::Closed,
+        Some(Value::Bool(true)) => AdditionalProperties::Values(Node::from(Kind::Any).into()),
+        Some(values @ Value::Object(_)) => AdditionalProperties::Values(
+            with_segment(path, "additionalProperties", |path| convert(values, open, path))?.into(),
+        ),
+        _ if open || fields.is_empty() => AdditionalProperties::Any,
+        _ => AdditionalProperties::Closed,
     };
     let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
-    Ok(Object { fields: fields.into(), rest, atomic })
+    Ok(Object { fields: fields.into(), additional, atomic })
 }
 
 fn list(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<List, SchemaError> {
     let item = match schema.get("items") {
-        Some(items) => within(path, "items", |path| convert(items, open, path))?.into(),
+        Some(items) => with_segment(path, "items", |path| convert(items, open, path))?.into(),
         None => Child::from(RAW.clone()),
     };
     let list_type = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
@@ -184,7 +189,8 @@ fn list(schema: &Map<String, Value>, open: bool, path: &mut String) -> Result<Li
     Ok(List { item, list_type })
 }
 
-fn within<T>(path: &mut String, name: &str, f: impl FnOnce(&mut String) -> T) -> T {
+/// Calls `f` with `path` extended by a segment, and restores the path.
+pub(super) fn with_segment<T>(path: &mut String, name: &str, f: impl FnOnce(&mut String) -> T) -> T {
     let length = path.len();
     path.push('.');
     path.push_str(name);
@@ -200,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apply_inherits_openness_but_pruning_does_not() {
+    fn apply_inherits_preserve_unknown_fields_but_pruning_does_not() {
         let node = TypeRef::from_structural(&json!({
             "type": "object",
             "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
@@ -212,11 +218,11 @@ mod tests {
         assert!(spec.preserve_unknown);
         let inner = spec.as_object().unwrap().field("in").unwrap().node.node();
         assert!(!inner.preserve_unknown);
-        assert!(matches!(inner.as_object().unwrap().rest, Rest::Free));
+        assert!(matches!(inner.as_object().unwrap().additional, AdditionalProperties::Any));
     }
 
     #[test]
-    fn an_unreadable_schema_is_refused_with_its_place() {
+    fn a_malformed_schema_is_rejected_with_its_path() {
         let bad = json!({"type": "object", "properties": {"spec": {"type": "array", "items": 1}}});
         assert_eq!(
             TypeRef::from_structural(&bad).unwrap_err().to_string(),

@@ -1,10 +1,12 @@
-//! Reads the table that `tools/gen-schema` writes. Nothing is parsed up front: texts and definitions are found by
-//! offset, and one definition is decoded when it is first asked for.
+//! Reader of the schema table that `tools/gen-schema` writes.
+//!
+//! Strings and definitions are located by offset; a definition is decoded on first use, nothing up front.
 
 use serde_json::Value;
 
 use super::node::{
-    Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Scalar, Wire, WireForm,
+    AdditionalProperties, Child, Field, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Scalar,
+    Wire, WireForm,
 };
 
 static TABLE: &[u8] = include_bytes!("builtin.bin");
@@ -18,7 +20,7 @@ const MERGE_KEY: u8 = 16;
 const GRANULAR: u8 = 32;
 const DEFAULT: u8 = 64;
 
-/// Where the sections of the table begin.
+/// Offsets of the sections of the table.
 #[derive(Debug)]
 pub(super) struct Table {
     strings: usize,
@@ -43,8 +45,8 @@ impl Table {
         Self { strings: HEAD, text, definitions, kinds, nodes, definition_count, kind_count }
     }
 
-    /// The whole table. It is static, but only an opened one is known to be there.
-    #[expect(clippy::unused_self, reason = "a handle to what is static")]
+    /// Returns the whole table, which is static; a method because only an opened table is known to be valid.
+    #[expect(clippy::unused_self, reason = "see the documentation")]
     pub(super) fn bytes(&self) -> &'static [u8] {
         TABLE
     }
@@ -55,12 +57,12 @@ impl Table {
         str::from_utf8(&TABLE[self.text + from..self.text + to]).unwrap_or_default()
     }
 
-    /// The name of a definition, as `OpenAPI` spells it.
+    /// Returns the `OpenAPI` name of a definition.
     pub(super) fn definition_name(&self, id: usize) -> &'static str {
         self.text(u32_at(self.definitions + id * 8))
     }
 
-    /// Group, version, kind and definition number of an entry of the kind index.
+    /// Returns group, version, kind and definition number of an entry of the kind index.
     pub(super) fn kind(&self, entry: usize) -> ((&'static str, &'static str, &'static str), u16) {
         let at = self.kinds + entry * 8;
         let word = |i: usize| u16::from_le_bytes([TABLE[at + i * 2], TABLE[at + i * 2 + 1]]);
@@ -68,7 +70,7 @@ impl Table {
         ((text(0), text(1), text(2)), word(3))
     }
 
-    /// Decodes one definition; references stay references.
+    /// Decodes one definition; references are not followed.
     pub(super) fn definition(&self, id: usize) -> Node {
         let at = self.nodes + u32_at(self.definitions + id * 8 + 4);
         match (Reader { table: self, at }).child() {
@@ -136,12 +138,12 @@ impl Reader<'_> {
         let atomic = self.byte() != 0;
         let count = self.var();
         let fields = (0..count).map(|_| self.field()).collect();
-        let rest = match self.byte() {
-            0 => Rest::Closed,
-            1 => Rest::Values(self.child()),
-            _ => Rest::Free,
+        let additional = match self.byte() {
+            0 => AdditionalProperties::Closed,
+            1 => AdditionalProperties::Values(self.child()),
+            _ => AdditionalProperties::Any,
         };
-        Object { fields, rest, atomic }
+        Object { fields, additional, atomic }
     }
 
     fn field(&mut self) -> Field {

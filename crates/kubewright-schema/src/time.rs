@@ -1,10 +1,10 @@
-//! RFC 3339 times, as far as stored objects and their order need them.
+//! Parsing and formatting of RFC 3339 times for `metav1.Time` and `metav1.MicroTime`.
 
-/// A point in time: seconds since 1970 and nanoseconds.
-pub(crate) type Instant = (i64, u32);
+/// Seconds since the Unix epoch and nanoseconds.
+pub type Timestamp = (i64, u32);
 
-/// Reads a time with seconds and a zone; `None` where Go would not take it.
-pub(crate) fn parse(text: &str) -> Option<Instant> {
+/// Parses a time with seconds and a zone offset; `None` if Go would reject it.
+pub fn parse(text: &str) -> Option<Timestamp> {
     let number = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to).filter(|part| part.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
     };
@@ -40,14 +40,14 @@ pub(crate) fn parse(text: &str) -> Option<Instant> {
     Some((days * 86_400 + hour * 3600 + minute * 60 + second - offset, nanos))
 }
 
-/// Whole seconds in UTC: how `metav1.Time` is written.
-pub(crate) fn in_seconds((seconds, _): Instant) -> String {
-    format!("{}Z", clock(seconds))
+/// Formats as `metav1.Time`: whole seconds in UTC.
+pub fn format_seconds((seconds, _): Timestamp) -> String {
+    format!("{}Z", format_date_time(seconds))
 }
 
-/// Whether a text has the very form of whole seconds in UTC. Whether there is such a moment is for [`parse`] to say; if
-/// there is, this is how it is written.
-pub(crate) fn is_in_seconds(text: &str) -> bool {
+/// Returns whether a string has the layout of whole seconds in UTC. It does not check that the date exists;
+/// [`parse`] does. A valid time of this layout is canonical.
+pub fn has_seconds_layout(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() == 20
         && bytes.iter().zip(b"dddd-dd-ddTdd:dd:ddZ").all(|(byte, form)| match form {
@@ -56,12 +56,13 @@ pub(crate) fn is_in_seconds(text: &str) -> bool {
         })
 }
 
-/// Six digits of a second in UTC: how `metav1.MicroTime` is written.
-pub(crate) fn in_micros((seconds, nanos): Instant) -> String {
-    format!("{}.{:06}Z", clock(seconds), nanos / 1000)
+/// Formats as `metav1.MicroTime`: six fractional digits, in UTC.
+pub fn format_micros((seconds, nanos): Timestamp) -> String {
+    format!("{}.{:06}Z", format_date_time(seconds), nanos / 1000)
 }
 
-fn clock(seconds: i64) -> String {
+/// Formats as `2006-01-02T15:04:05`.
+pub fn format_date_time(seconds: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil_from_days(days);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
@@ -78,13 +79,14 @@ fn days_in(year: i64, month: i64) -> Option<i64> {
     })
 }
 
-/// Days since 1970, counted in years that begin in March so that the leap day comes last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+/// Returns the days since the epoch of a date, counting years from March so that the leap day is last.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (m * 153 + 2) / 5 + day - 719_469
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Returns year, month and day of a number of days since the epoch.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -100,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_written_in_utc() {
+    fn times_are_parsed_and_formatted_in_utc() {
         let cases = [
             ("1970-01-01T00:00:00Z", 0),
             ("2026-08-20T18:59:46Z", 1_787_252_386),
@@ -110,17 +112,20 @@ mod tests {
         for (text, seconds) in cases {
             assert_eq!(parse(text).map(|t| t.0), Some(seconds), "{text}");
         }
-        assert_eq!(in_seconds(parse("2000-02-29T12:00:00.5+02:00").unwrap()), "2000-02-29T10:00:00Z");
-        assert_eq!(in_micros(parse("1999-12-31T23:59:59.1234567Z").unwrap()), "1999-12-31T23:59:59.123456Z");
+        assert_eq!(format_seconds(parse("2000-02-29T12:00:00.5+02:00").unwrap()), "2000-02-29T10:00:00Z");
+        assert_eq!(
+            format_micros(parse("1999-12-31T23:59:59.1234567Z").unwrap()),
+            "1999-12-31T23:59:59.123456Z"
+        );
         for seconds in (-5_000_000_000..5_000_000_000).step_by(86_399 * 977) {
-            assert_eq!(parse(&in_seconds((seconds, 0))), Some((seconds, 0)));
-            assert!(is_in_seconds(&in_seconds((seconds, 0))));
-            assert!(!is_in_seconds(&in_micros((seconds, 0))));
+            assert_eq!(parse(&format_seconds((seconds, 0))), Some((seconds, 0)));
+            assert!(has_seconds_layout(&format_seconds((seconds, 0))));
+            assert!(!has_seconds_layout(&format_micros((seconds, 0))));
         }
     }
 
     #[test]
-    fn what_go_does_not_take_is_not_taken() {
+    fn times_that_go_rejects_are_rejected() {
         for bad in [
             "2021-02-29T00:00:00Z",
             "2020-01-01",

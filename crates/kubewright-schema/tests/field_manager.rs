@@ -1,4 +1,4 @@
-//! Behaviour of field management that the recordings do not show.
+//! Tests of field management beyond the recordings.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kubewright_schema::{
     Gvk, Schemas, TypeRef,
-    apply::{ApplyError, Converter, FieldManager, FieldSet, Managed, keep_times_of_unchanged, scale},
+    apply::{ApplyError, Converter, FieldManager, FieldSet, ManagedFields, keep_times_if_unchanged, scale},
     canonical,
 };
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn managers(object: &Value) -> Vec<(&str, &str, &Value)> {
 }
 
 #[test]
-fn the_eleventh_update_manager_makes_the_oldest_two_ancient() {
+fn the_oldest_of_eleven_update_managers_are_merged() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let mut live = kind.at(NOW).update(None, kind.object(json!({"data": {"k0": "v"}})), "m00");
     live["metadata"]["uid"] = "u".into();
@@ -81,7 +81,7 @@ fn the_eleventh_update_manager_makes_the_oldest_two_ancient() {
 }
 
 #[test]
-fn appliers_do_not_count_for_the_limit() {
+fn appliers_do_not_count_towards_the_limit() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let mut live: Option<Value> = None;
     for i in 0..15 {
@@ -93,26 +93,27 @@ fn appliers_do_not_count_for_the_limit() {
 }
 
 #[test]
-fn a_writer_without_a_name_is_unknown() {
+fn a_writer_without_a_name_is_called_unknown() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let object = kind.at(NOW).update(None, kind.object(json!({"data": {"a": "1"}})), "");
     assert_eq!(managers(&object)[0].0, "unknown");
 }
 
 #[test]
-fn subresources_have_entries_of_their_own_and_resets_are_not_owned() {
+fn subresources_have_separate_entries_and_reset_fields_are_not_owned() {
     let kind = Kind::builtin("apps", "v1", "Deployment");
-    let no_status = FieldSet::of_fields([&["status"][..]]);
-    let no_spec = FieldSet::of_fields([&["spec"][..], &["metadata", "labels"]]);
+    let no_status = FieldSet::from_field_names([&["status"][..]]);
+    let no_spec = FieldSet::from_field_names([&["spec"][..], &["metadata", "labels"]]);
     let mut new = kind.object(json!({"spec": {"replicas": 1}, "status": {"replicas": 1}}));
     canonical::canonicalise(&kind.schema, &mut new);
-    let live = kind.at(NOW).reset(&no_status).update(None, new, "m");
+    let live = kind.at(NOW).with_reset_fields(&no_status).update(None, new, "m");
     assert_eq!(managers(&live), [("m", "Update", &json!({"f:spec": {"f:replicas": {}}}))]);
 
     let mut next = live.clone();
     next["status"] = json!({"replicas": 5});
     next["spec"]["replicas"] = 9.into();
-    let live = kind.at(NOW).subresource("status").reset(&no_spec).update(Some(&live), next, "m");
+    let live =
+        kind.at(NOW).with_subresource("status").with_reset_fields(&no_spec).update(Some(&live), next, "m");
     let entries = live["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[1]["subresource"], "status");
@@ -120,7 +121,7 @@ fn subresources_have_entries_of_their_own_and_resets_are_not_owned() {
 }
 
 #[test]
-fn an_endpoint_for_some_fields_gives_only_those() {
+fn an_endpoint_with_allowed_paths_tracks_only_those() {
     let kind = Kind::builtin("", "v1", "Pod");
     let pod = |image: &str, cpu: &str| {
         let container = json!({"name": "c", "image": image, "resources": {"limits": {"cpu": cpu}}});
@@ -130,7 +131,8 @@ fn an_endpoint_for_some_fields_gives_only_those() {
     let mut next = pod("i:2", "2");
     next["metadata"] = live["metadata"].clone();
     let paths: &[&[&str]] = &[&["spec", "containers", "*", "resources"]];
-    let live = kind.at(NOW).subresource("resize").only(paths).update(Some(&live), next, "r");
+    let live =
+        kind.at(NOW).with_subresource("resize").with_allowed_paths(paths).update(Some(&live), next, "r");
     let (name, _, fields) = managers(&live)[1];
     assert_eq!(name, "r");
     let resources = json!({"f:resources": {"f:limits": {"f:cpu": {}}}});
@@ -144,14 +146,14 @@ fn a_subresource_cannot_edit_managed_fields() {
     let mut reset = live.clone();
     reset["metadata"]["managedFields"] = json!([]);
     assert_eq!(
-        managers(&kind.at(NOW).subresource("status").update(Some(&live), reset.clone(), "m")).len(),
+        managers(&kind.at(NOW).with_subresource("status").update(Some(&live), reset.clone(), "m")).len(),
         1
     );
     assert_eq!(managers(&kind.at(NOW).update(Some(&live), reset.clone(), "m")).len(), 0);
 }
 
 #[test]
-fn a_live_object_with_nonsense_in_managed_fields_cannot_be_applied_to() {
+fn apply_fails_on_invalid_live_managed_fields() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let mut live = kind.object(json!({"data": {"a": "1"}}));
     live["metadata"]["managedFields"] = json!([{"operation": "Nope"}]);
@@ -180,7 +182,7 @@ fn duplicates_in_a_live_list_are_kept_but_not_merged() {
 }
 
 #[test]
-fn items_take_the_order_of_the_configuration() {
+fn items_have_the_order_of_the_configuration() {
     let kind = Kind::builtin("", "v1", "Pod");
     let pod = |names: &[&str]| {
         let containers: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
@@ -196,7 +198,7 @@ fn items_take_the_order_of_the_configuration() {
 }
 
 #[test]
-fn kubectl_takes_over_what_its_annotation_says_it_applied() {
+fn kubectl_takes_over_fields_of_its_last_applied_annotation() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let last =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}});
@@ -221,7 +223,7 @@ fn kubectl_takes_over_what_its_annotation_says_it_applied() {
 }
 
 #[test]
-fn a_list_that_became_atomic_belongs_to_whoever_owned_a_part() {
+fn a_list_that_became_atomic_is_owned_by_the_owners_of_its_items() {
     let items =
         json!({"type": "object", "properties": {"name": {"type": "string"}, "v": {"type": "integer"}}});
     let granular = Kind::custom(
@@ -245,13 +247,13 @@ fn a_list_that_became_atomic_belongs_to_whoever_owned_a_part() {
     assert_eq!(refused.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .spec.l");
 }
 
-/// `v1` has `spec.old`, `v2` has `spec.new`.
-struct Renamed {
+/// Converter between `v1` with `spec.old` and `v2` with `spec.new`.
+struct RenamedField {
     v1: TypeRef,
     v2: TypeRef,
 }
 
-impl Converter for Renamed {
+impl Converter for RenamedField {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Option<(Value, TypeRef)>, ApplyError> {
         let (from, to, schema) = match api_version {
             "example.com/v1" => ("new", "old", &self.v1),
@@ -270,36 +272,37 @@ impl Converter for Renamed {
 }
 
 #[test]
-fn managers_of_another_version_are_asked_in_their_version() {
+fn conflicts_with_managers_of_another_version_are_found_in_that_version() {
     let spec = |name: &str| json!({"type": "object", "properties": {name: {"type": "integer"}, "z": {"type": "integer"}}});
     let (v1, v2) = (Kind::custom("v1", &spec("old")), Kind::custom("v2", &spec("new")));
-    let converter = Renamed { v1: v1.schema.clone(), v2: v2.schema.clone() };
+    let converter = RenamedField { v1: v1.schema.clone(), v2: v2.schema.clone() };
     let live = v1
         .at(NOW)
-        .converter(&converter)
+        .with_converter(&converter)
         .apply(None, &v1.object(json!({"spec": {"old": 1}})), "one", false)
         .unwrap();
     let (live_v2, _) = converter.convert(&live, "example.com/v2").unwrap().unwrap();
 
     let config = v2.object(json!({"spec": {"new": 2}}));
-    let refused = v2.at(NOW).converter(&converter).apply(Some(&live_v2), &config, "two", false).unwrap_err();
+    let refused =
+        v2.at(NOW).with_converter(&converter).apply(Some(&live_v2), &config, "two", false).unwrap_err();
     assert_eq!(refused.to_string(), "Apply failed with 1 conflict: conflict with \"one\": .spec.old");
 
-    // The same applier moves on to the new version: its old field is its new field.
-    let moved = v2.at(NOW).converter(&converter);
+    // The same applier moves to the new version: its old field becomes its new field.
+    let moved = v2.at(NOW).with_converter(&converter);
     let config = v2.object(json!({"spec": {"z": 1}}));
     let after = moved.apply(Some(&live_v2), &config, "one", false).unwrap();
     assert_eq!(after["spec"], json!({"z": 1}), "what it no longer applies is gone in the new version too");
     assert_eq!(after["metadata"]["managedFields"][0]["apiVersion"], "example.com/v2");
 
-    // Without that version its managers are forgotten.
+    // Managers of a version that no longer exists are dropped.
     let forgotten =
         v2.at(NOW).apply(Some(&live_v2), &v2.object(json!({"spec": {"new": 2}})), "two", false).unwrap();
     assert_eq!(managers(&forgotten).len(), 1);
 }
 
 #[test]
-fn new_times_alone_do_not_make_a_write() {
+fn new_times_alone_are_no_change() {
     let kind = Kind::builtin("", "v1", "ConfigMap");
     let old = kind.at(NOW).update(None, kind.object(json!({"data": {"a": "1"}})), "m");
     let mut new = old.clone();
@@ -307,14 +310,14 @@ fn new_times_alone_do_not_make_a_write() {
     let mut changed = new.clone();
     changed["data"]["a"] = "2".into();
     let before = changed.clone();
-    keep_times_of_unchanged(&old, &mut new);
-    keep_times_of_unchanged(&old, &mut changed);
+    keep_times_if_unchanged(&old, &mut new);
+    keep_times_if_unchanged(&old, &mut changed);
     assert_eq!(new, old);
     assert_eq!(changed, before);
 }
 
 #[test]
-fn scale_shows_and_returns_only_the_replicas() {
+fn scale_maps_only_the_replicas() {
     let paths: scale::ReplicasPaths = BTreeMap::from([("apps/v1".to_owned(), Some(scale::spec_replicas()))]);
     let entry = |manager: &str, version: &str, fields: Value| {
         json!({"manager": manager, "operation": "Apply", "apiVersion": version, "time": NOW,
@@ -340,5 +343,5 @@ fn scale_shows_and_returns_only_the_replicas() {
             (json!("b"), json!({"f:spec": {"f:paused": {}}})),
         ]
     );
-    assert_eq!(Managed::decode(&json!(back)).unwrap().0.len(), 3);
+    assert_eq!(ManagedFields::decode(&json!(back)).unwrap().0.len(), 3);
 }

@@ -1,4 +1,4 @@
-//! What must hold for any input.
+//! Property tests of decoding, patches, apply and validation.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -48,7 +48,7 @@ fn json_object() -> impl Strategy<Value = Value> {
     vec((key(), json_value()), 0..4).prop_map(|pairs| Value::Object(pairs.into_iter().collect()))
 }
 
-/// A configuration of a Deployment that says something about a few merged lists and maps.
+/// Returns configurations of a Deployment with some merged lists and maps.
 fn config() -> impl Strategy<Value = Value> {
     let name = || prop::sample::select(vec!["a", "b", "c"]);
     let env = vec((name(), 0i64..3), 0..3).prop_map(|env| {
@@ -111,7 +111,7 @@ fn field_set() -> impl Strategy<Value = FieldSet> {
     vec(vec(element(), 1..4), 0..8).prop_map(FieldSet::from_iter)
 }
 
-/// The JSON patch that does what a merge patch does to a document.
+/// Converts a merge patch on a document into the equivalent JSON patch.
 fn as_json_patch(document: &Value, patch: &Value, path: &str, out: &mut Vec<Value>) {
     for (key, value) in patch.as_object().unwrap() {
         let here = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -133,8 +133,8 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// Lists inside a merge patch lose nulls of their objects or keep them depending on what they replace, which RFC
-/// 7386 leaves open; leave such lists out of the comparison.
+/// Returns whether a list has a null. Objects in lists of a merge patch lose or keep nulls depending on what
+/// they replace, which RFC 7386 leaves open, so such lists are not compared.
 fn has_null_in_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_null),
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn field_sets_survive_fields_v1(set in field_set()) {
+    fn field_sets_round_trip_through_fields_v1(set in field_set()) {
         prop_assert_eq!(FieldSet::from_fields_v1(&set.to_fields_v1()).unwrap(), set);
     }
 
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn what_one_manager_applies_alone_goes_when_it_applies_nothing(config in config()) {
+    fn fields_of_one_manager_are_removed_when_it_applies_nothing(config in config()) {
         let (gvk, schema) = builtin("apps", "v1", "Deployment");
         let fields = FieldManager::new(&schema, &gvk, NOW);
         let nothing = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}});
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn canonical_form_is_reached_in_one_step(value in json_object(), config in config()) {
+    fn canonicalisation_is_idempotent(value in json_object(), config in config()) {
         for value in [value, config] {
             let (_, schema) = builtin("apps", "v1", "Deployment");
             let mut once = value;
@@ -258,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn pruning_and_defaulting_settle_in_one_step(value in json_object()) {
+    fn pruning_and_defaulting_are_idempotent(value in json_object()) {
         let schema = TypeRef::from_structural(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "object",
                 "x-kubernetes-preserve-unknown-fields": true}, "c": {"type": "array", "items": {"type": "object",

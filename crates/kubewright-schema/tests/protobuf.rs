@@ -1,15 +1,15 @@
-//! Protobuf and JSON are two forms of the same objects: for every built-in kind, with arbitrary content.
+//! Round trip of every built-in kind between protobuf and JSON, with arbitrary content.
 
 use kubewright_schema::{
-    Field, Gvk, Kind, Node, Presence, Rest, Scalar, Schemas, WireForm, canonical, protobuf,
+    AdditionalProperties, Field, Gvk, Kind, Node, Presence, Scalar, Schemas, WireForm, canonical, protobuf,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Makes values that fit a schema. Small and seeded, so that a failure can be repeated from two numbers.
-struct Maker(u64);
+/// Generator of values that match a schema. Seeded, so that a failure can be reproduced from two numbers.
+struct Generator(u64);
 
-impl Maker {
+impl Generator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -31,13 +31,15 @@ impl Maker {
             }
             Kind::Object(object) => {
                 let mut members = Map::new();
-                // Only whole documents have a kind, and theirs is in the envelope.
+                // Only top-level objects have a kind, and theirs is in the envelope.
                 for field in object.fields.iter().filter(|f| !f.wire.numbers.is_empty()) {
                     if self.next().is_multiple_of(u64::from(2 + depth * depth)) || field.required {
                         self.field(field, depth, &mut members);
                     }
                 }
-                if let (true, Rest::Values(values)) = (object.fields.is_empty(), &object.rest) {
+                if let (true, AdditionalProperties::Values(values)) =
+                    (object.fields.is_empty(), &object.additional)
+                {
                     for key in ["b", "a.example.com/x"] {
                         members.insert(key.into(), self.of(values.node(), form, depth + 1));
                     }
@@ -89,12 +91,12 @@ impl Maker {
     }
 }
 
-/// An object of a kind as it stands in storage, with its kind.
+/// Returns an object of a kind in its stored form, with its kind.
 fn object(gvk: &Gvk, seed: u64) -> Value {
     let schema = Schemas::builtin().lookup(gvk).expect("a kind of the table");
-    let mut value = Maker(seed).of(&schema, WireForm::Plain, 0);
+    let mut value = Generator(seed).of(&schema, WireForm::Plain, 0);
     canonical::canonicalise(&schema, &mut value);
-    canonical::forget_empty(&schema, &mut value);
+    canonical::nullify_empty(&schema, &mut value);
     if let Some(members) = value.as_object_mut() {
         members.insert("kind".into(), gvk.kind.as_str().into());
         members.insert("apiVersion".into(), gvk.api_version().into());
@@ -108,7 +110,7 @@ fn kinds() -> Vec<Gvk> {
 }
 
 #[test]
-fn every_kind_survives_the_way_there_and_back() {
+fn every_kind_round_trips() {
     for gvk in kinds() {
         for seed in 0..8 {
             let value = object(&gvk, seed);
@@ -118,9 +120,9 @@ fn every_kind_survives_the_way_there_and_back() {
     }
 }
 
-/// `requestPolicy.default` is a pointer that Go writes as null: a zero in its place would be a policy that nobody made.
+/// `requestPolicy.default` is a pointer that Go writes as null; decoding a zero would invent a policy.
 #[test]
-fn an_amount_that_is_not_set_is_not_zero() {
+fn an_absent_quantity_is_not_zero() {
     let device = json!({
         "name": "gpu-0", "capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": null}}},
     });
@@ -148,7 +150,7 @@ fn fields_of_every_built_in_type_have_a_number() {
 }
 
 #[test]
-fn partial_objects_have_a_form_of_their_own() {
+fn partial_objects_can_be_encoded() {
     let item = json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a", "labels": {"b": "c"}},
     });
@@ -161,7 +163,7 @@ fn partial_objects_have_a_form_of_their_own() {
 }
 
 #[test]
-fn a_refusal_has_the_bytes_that_a_stock_server_sends() {
+fn a_status_has_the_bytes_of_kube_apiserver() {
     let message = "only the following media types are accepted: application/json, application/yaml, \
                    application/vnd.kubernetes.protobuf";
     let status = json!({
@@ -177,7 +179,7 @@ fn a_refusal_has_the_bytes_that_a_stock_server_sends() {
 }
 
 #[test]
-fn what_is_no_document_is_refused() {
+fn invalid_documents_are_rejected() {
     let why = |bytes: &[u8]| protobuf::decode(bytes).unwrap_err().to_string();
     assert_eq!(why(b""), "empty data");
     assert!(why(b"{}").starts_with("provided data does not appear to be a protobuf message"));
@@ -191,7 +193,7 @@ fn what_is_no_document_is_refused() {
 
 #[test]
 fn nesting_is_limited() {
-    // A schema in a schema in a schema.
+    // Nested schemas.
     let mut crd = json!({
         "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
         "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"id": "x"}}}]},
@@ -207,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_object_of_any_kind_survives(kind in any::<prop::sample::Index>(), seed in any::<u64>()) {
+    fn any_object_of_any_kind_round_trips(kind in any::<prop::sample::Index>(), seed in any::<u64>()) {
         let gvk = kind.get(&kinds()).clone();
         let value = object(&gvk, seed);
         let bytes = protobuf::encode(&value).unwrap();
@@ -215,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_documents_are_answered_and_never_kill(
+    fn malformed_documents_do_not_panic(
         kind in any::<prop::sample::Index>(),
         seed in any::<u64>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

@@ -1,7 +1,8 @@
-//! The changes of one resource, kept for watchers and for reads at an older revision.
+//! History of the changes of one resource, for watches and for reads at an older revision.
 //!
-//! Watchers pull: each keeps the revision it has seen and asks for what came after. Nobody buffers on a watcher's
-//! behalf, so a slow one costs nothing and blocks no one; when the ring has moved past it, it is told so and ends.
+//! Watchers pull: each keeps the revision it has seen and asks for later changes. Nothing is buffered per
+//! watcher, so a slow one costs nothing and blocks no other; once the history was compacted past its
+//! revision, it gets [`Expired`].
 
 use std::{
     collections::VecDeque,
@@ -17,38 +18,54 @@ use tokio::sync::Notify;
 
 use super::object::Object;
 
-/// One change of one object.
+/// Change of one object.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// The revision of the change.
     pub revision: u64,
-    /// Which object.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// The object before; `None` when it was created.
+    /// The object before the change; `None` if it was created.
     pub before: Option<Arc<Object>>,
-    /// The object after; `None` when it was removed.
+    /// The object after the change; `None` if it was removed.
     pub after: Option<Arc<Object>>,
-    /// What watchers are shown: the object after the change, or the last one under the revision of its removal.
+    /// The object of the watch event: the object after the change, or the last one with the revision of its
+    /// removal.
     pub shown: Arc<Object>,
 }
 
-/// The history up to a revision is gone; list again.
+/// Error for a revision whose history was compacted; the client must list again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too old resource version: {asked} ({oldest})")]
+#[error("too old resource version: {requested} ({oldest})")]
 pub struct Expired {
-    /// The revision that was asked for.
-    pub asked: u64,
-    /// The oldest revision that can still be asked for.
+    /// The requested revision.
+    pub requested: u64,
+    /// The oldest available revision.
     pub oldest: u64,
 }
 
-/// How much history a resource keeps.
+/// Limits of the history per resource.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Retention {
-    /// Changes kept per resource.
+    /// Maximum number of changes.
     pub events: usize,
-    /// Bytes of superseded objects kept per resource.
+    /// Maximum size of superseded objects in bytes.
     pub bytes: usize,
+}
+
+impl Retention {
+    /// Sets the maximum number of changes per resource.
+    #[must_use]
+    pub fn with_events(self, events: usize) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Sets the maximum size of superseded objects per resource, in bytes.
+    #[must_use]
+    pub fn with_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 impl Default for Retention {
@@ -62,21 +79,21 @@ struct Ring {
     events: VecDeque<Arc<Event>>,
     /// Bytes that only the history keeps alive.
     bytes: usize,
-    /// Everything up to here is forgotten.
-    floor: u64,
+    /// Everything up to this revision was dropped.
+    compact_revision: u64,
 }
 
-/// The history of one resource.
+/// History of the changes of one resource.
 #[derive(Debug, Default)]
-pub struct Feed {
+pub struct History {
     ring: RwLock<Ring>,
     changed: Notify,
     closed: AtomicBool,
 }
 
-impl Feed {
-    pub(super) fn starting_at(floor: u64) -> Self {
-        Self { ring: RwLock::new(Ring { floor, ..Ring::default() }), ..Self::default() }
+impl History {
+    pub(super) fn new(compact_revision: u64) -> Self {
+        Self { ring: RwLock::new(Ring { compact_revision, ..Ring::default() }), ..Self::default() }
     }
 
     pub(super) fn push(&self, event: Event, keep: Retention) {
@@ -86,40 +103,40 @@ impl Feed {
             ring.events.push_back(Arc::new(event));
             while ring.events.len() > keep.events.max(1) || (ring.bytes > keep.bytes && ring.events.len() > 1)
             {
-                forget_one(&mut ring);
+                drop_oldest(&mut ring);
             }
         }
         self.changed.notify_waiters();
     }
 
-    /// Forgets every change up to and including `revision`.
+    /// Drops every change up to and including `revision`.
     pub(super) fn compact(&self, revision: u64) {
         {
             let mut ring = self.ring.write();
             while ring.events.front().is_some_and(|e| e.revision <= revision) {
-                forget_one(&mut ring);
+                drop_oldest(&mut ring);
             }
-            ring.floor = ring.floor.max(revision);
+            ring.compact_revision = ring.compact_revision.max(revision);
         }
         self.changed.notify_waiters();
     }
 
-    /// Ends every watch of this resource: its type is gone or the server stops.
+    /// Ends every watch of this resource: its type was removed or the server stops.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
-    /// The oldest revision from which all later changes are known.
-    pub fn floor(&self) -> u64 {
-        self.ring.read().floor
+    /// Returns the oldest revision after which all changes are available.
+    pub fn compact_revision(&self) -> u64 {
+        self.ring.read().compact_revision
     }
 
-    /// At most `limit` changes after a revision, oldest first.
+    /// Returns at most `limit` changes after a revision, oldest first.
     pub fn after(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Event>>, Expired> {
         let ring = self.ring.read();
-        if revision < ring.floor {
-            return Err(Expired { asked: revision, oldest: ring.floor });
+        if revision < ring.compact_revision {
+            return Err(Expired { requested: revision, oldest: ring.compact_revision });
         }
         let from = ring.events.partition_point(|e| e.revision <= revision);
         Ok(ring.events.range(from..).take(limit).cloned().collect())
@@ -130,70 +147,70 @@ fn superseded(event: &Event) -> usize {
     event.before.as_ref().map_or(0, |o| o.size()) + if event.after.is_none() { event.shown.size() } else { 0 }
 }
 
-fn forget_one(ring: &mut Ring) {
+fn drop_oldest(ring: &mut Ring) {
     if let Some(event) = ring.events.pop_front() {
         ring.bytes = ring.bytes.saturating_sub(superseded(&event));
-        ring.floor = event.revision;
+        ring.compact_revision = event.revision;
     }
 }
 
-/// A place in the history of one resource.
+/// Position in the history of one resource.
 #[derive(Debug)]
 pub struct Cursor {
-    feed: Arc<Feed>,
+    history: Arc<History>,
     seen: u64,
 }
 
-/// Events handed out at a time, so that one watcher far behind does not hold the others up.
+/// Maximum number of events per read, so that a watcher far behind does not delay the others.
 const BATCH: usize = 256;
 
 impl Cursor {
-    /// A cursor that will see every change after `revision`.
-    pub fn after(feed: Arc<Feed>, revision: u64) -> Result<Self, Expired> {
-        let oldest = feed.floor();
+    /// Creates a cursor that will return every change after `revision`.
+    pub fn after(history: Arc<History>, revision: u64) -> Result<Self, Expired> {
+        let oldest = history.compact_revision();
         if revision < oldest {
-            return Err(Expired { asked: revision, oldest });
+            return Err(Expired { requested: revision, oldest });
         }
-        Ok(Self { feed, seen: revision })
+        Ok(Self { history, seen: revision })
     }
 
-    /// The revision up to which everything has been seen.
+    /// Returns the revision up to which all changes were returned.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Moves over changes that are known not to concern this watcher.
+    /// Skips changes that do not concern this watcher.
     pub fn skip_to(&mut self, revision: u64) {
         self.seen = self.seen.max(revision);
     }
 
-    /// Whether there is nothing new.
+    /// Returns whether there are no new changes.
     pub fn is_idle(&self) -> bool {
-        self.feed.after(self.seen, 1).is_ok_and(|events| events.is_empty())
+        self.history.after(self.seen, 1).is_ok_and(|events| events.is_empty())
     }
 
-    /// The next changes, without waiting; empty when there are none.
+    /// Returns the next changes without waiting; empty if there are none.
     pub fn ready(&mut self) -> Result<Vec<Arc<Event>>, Expired> {
-        let events = self.feed.after(self.seen, BATCH)?;
+        let events = self.history.after(self.seen, BATCH)?;
         if let Some(last) = events.last() {
             self.seen = last.revision;
         }
         Ok(events)
     }
 
-    /// The next changes, waiting for them; `None` when the resource is gone or the server stops.
+    /// Waits for the next changes; `None` when the resource was removed or the server stops.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Event>>>, Expired> {
         loop {
-            let feed = Arc::clone(&self.feed);
-            let changed = feed.changed.notified();
+            let history = Arc::clone(&self.history);
+            let changed = history.changed.notified();
             tokio::pin!(changed);
-            // Registered before looking, so that a change between the look and the wait is not missed.
+            // Registered before the check, so that no change between check and wait is missed.
             changed.as_mut().enable();
             let events = self.ready()?;
             if !events.is_empty() {
                 return Ok(Some(events));
             }
-            if self.feed.closed.load(Ordering::Acquire) {
+            if self.history.closed.load(Ordering::Acquire) {
                 return Ok(None);
             }
             changed.await;

@@ -1,21 +1,23 @@
 #![doc = include_str!("../README.md")]
 //!
-//! What the server remembers: objects as encoded bytes, one revision, snapshots, and the history that watchers read.
+//! Object storage: encoded objects, one global revision, snapshots, and the history for watches.
 //!
-//! - One global revision counts all writes, as etcd's does. Writes go through one lock, one at a time, and each
-//!   publishes a new [`Snapshot`]; readers never wait for writers and hold a consistent state for as long as they like.
-//! - An [`Object`] is its encoded JSON plus the few things that selectors, owners and finalizers need. Nothing is
-//!   encoded again for a read. Objects of one owner are kept as what differs from the first of them.
-//! - Every resource has a [`Feed`] of its changes. [`Cursor`]s walk it from any retained revision; older ones are
-//!   [`Expired`]. A read at an older revision takes the present snapshot and undoes the changes since.
+//! - One global revision counts all writes, as in etcd. Writes are serialised by one lock, and each publishes
+//!   a new [`Snapshot`]; readers never wait for writers and can keep a consistent state for as long as they
+//!   like.
+//! - An [`Object`] is its encoded JSON plus the metadata that selectors, owners and finalizers need. Reads do
+//!   not encode. Objects of one owner are delta-encoded against a base object.
+//! - Every resource has a [`History`] of its changes. [`Cursor`]s read it from any retained revision; older
+//!   ones are [`Expired`]. A read at an older revision takes the current snapshot and reverts the changes
+//!   since.
 //!
-//! - With a data directory ([`Storage::open`]) a write is published when it is on disk, and not before: what readers and
-//!   watchers have seen, no crash takes back. Writers see each other's decisions at once ([`Storage::snapshot`]); what
-//!   leaves the server comes from [`Storage::committed`], and whoever acknowledges a write waits for
-//!   [`Storage::confirmed`]. Without a directory all of this is the same thing and costs nothing.
+//! - With a data directory ([`Storage::open`]) a write is published when it is on disk: no crash undoes what
+//!   readers and watchers have seen. Writers see accepted writes at once ([`Storage::snapshot`]); responses
+//!   come from [`Storage::committed`], and callers that acknowledge a write wait for [`Storage::flush`].
+//!   Without a directory, accepted and committed are the same and `flush` is free.
 //!
-//! Pitfall: [`Storage`] knows nothing of Kubernetes rules. Whoever writes must have read first and passes the revision
-//! it read; a write that lost a race is told what is there now.
+//! Pitfall: [`Storage`] does not know the rules of Kubernetes. A writer passes the revision that it read; if
+//! the object changed since, it gets a [`Conflict`] with the current object.
 
 mod durable;
 mod history;
@@ -31,32 +33,32 @@ use kubewright_core::ObjectKey;
 use parking_lot::{Mutex, RwLock};
 
 pub use self::durable::replace;
-use self::{durable::Durable, siblings::Siblings};
+use self::{durable::Durable, siblings::Bases};
 pub use self::{
-    durable::{DataDirError, NotStored},
-    history::{Cursor, Event, Expired, Feed, Retention},
-    object::{Draft, Meta, Object, Written},
+    durable::{DataDirError, WriteError},
+    history::{Cursor, Event, Expired, History, Retention},
+    object::{Draft, Meta, Object, StoredVersion},
     snapshot::{Collection, Snapshot},
 };
 
-/// A write found something else than it expected.
+/// Error of a write whose expectation did not hold.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the stored object is not the one that was read")]
-pub struct Raced {
-    /// What is stored now.
+pub struct Conflict {
+    /// The stored object.
     pub current: Option<Arc<Object>>,
 }
 
-/// What a write expects to find.
+/// Precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing under this key.
+    /// No object has this key.
     Absent,
-    /// The object of this revision.
+    /// The object has this revision.
     Revision(u64),
 }
 
-/// The store of one server.
+/// Storage of one server.
 ///
 /// ```
 /// use kubewright_core::ObjectKey;
@@ -73,46 +75,47 @@ pub enum Expect {
 /// storage.remove("configmaps", &key, stored.revision)?;
 /// assert!(before.get("configmaps", &key).is_some());
 /// assert!(storage.snapshot().get("configmaps", &key).is_none());
-/// # Ok::<(), kubewright_storage::Raced>(())
+/// # Ok::<(), kubewright_storage::Conflict>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Storage {
     shared: Arc<Shared>,
     durable: Option<Durable>,
-    siblings: Siblings,
+    bases: Bases,
 }
 
-/// What the store and the thread that writes its log share.
+/// State shared between the storage and its committer thread.
 #[derive(Debug, Default)]
 struct Shared {
-    /// What everybody may be told.
+    /// The state that readers see.
     published: ArcSwap<Snapshot>,
-    /// Held while a write is decided, and while one is published; readers never take it.
+    /// Held while a write is accepted or published; readers never take it.
     writer: Mutex<()>,
-    feeds: RwLock<OrdMap<Arc<str>, Arc<Feed>>>,
+    histories: RwLock<OrdMap<Arc<str>, Arc<History>>>,
     retention: Retention,
-    /// History begins here: at 0, or at what was found in the data directory.
-    floor: u64,
+    /// First revision of the history: 0, or the revision of the data directory.
+    compact_revision: u64,
 }
 
 impl Shared {
-    fn starting_with(snapshot: Snapshot, retention: Retention) -> Self {
-        let floor = snapshot.revision;
-        Self { published: ArcSwap::from_pointee(snapshot), retention, floor, ..Self::default() }
+    fn new(snapshot: Snapshot, retention: Retention) -> Self {
+        let compact_revision = snapshot.revision;
+        Self { published: ArcSwap::from_pointee(snapshot), retention, compact_revision, ..Self::default() }
     }
 
     fn committed(&self) -> Arc<Snapshot> {
         self.published.load_full()
     }
 
-    /// The snapshot first, then the history: whoever hears of a change can also read it. The write lock is held.
+    /// Publishes a write: the snapshot first, then the event, so that a watcher can read what it was notified
+    /// of. The caller holds the write lock.
     fn publish(&self, resource: &str, event: Event, snapshot: Snapshot) {
-        let feed = self.feed(resource);
+        let history = self.history(resource);
         self.published.store(Arc::new(snapshot));
-        feed.push(event, self.retention);
+        history.push(event, self.retention);
     }
 
-    /// The same for writes that were decided earlier.
+    /// Publishes writes that were accepted earlier.
     fn publish_all(&self, writes: impl Iterator<Item = (Arc<str>, Event, Snapshot)>) {
         let _writing = self.writer.lock();
         for (resource, event, snapshot) in writes {
@@ -120,40 +123,40 @@ impl Shared {
         }
     }
 
-    fn feed(&self, resource: &str) -> Arc<Feed> {
-        if let Some(feed) = self.feeds.read().get(resource) {
-            return Arc::clone(feed);
+    fn history(&self, resource: &str) -> Arc<History> {
+        if let Some(history) = self.histories.read().get(resource) {
+            return Arc::clone(history);
         }
-        let mut feeds = self.feeds.write();
-        if let Some(feed) = feeds.get(resource) {
-            return Arc::clone(feed);
+        let mut histories = self.histories.write();
+        if let Some(history) = histories.get(resource) {
+            return Arc::clone(history);
         }
-        let feed = Arc::new(Feed::starting_at(self.floor));
-        feeds.insert(resource.into(), Arc::clone(&feed));
-        feed
+        let history = Arc::new(History::new(self.compact_revision));
+        histories.insert(resource.into(), Arc::clone(&history));
+        history
     }
 }
 
 impl Storage {
-    /// A store in memory that keeps this much history.
+    /// Creates a storage in memory with these history limits.
     pub fn with_retention(retention: Retention) -> Self {
-        Self::over(Shared::starting_with(Snapshot::default(), retention))
+        Self::new(Shared::new(Snapshot::default(), retention))
     }
 
-    /// A store of its own, in memory, that begins with everything that this one holds now and continues its revisions. It
-    /// shares the objects until one of the two changes them, so it costs the same however many there are. History begins
-    /// anew: watches of the fork start from here.
+    /// Creates an independent storage in memory that starts with the current objects and revision of this
+    /// one. Objects are shared until one side changes them, so a fork is O(1). History starts empty: watches
+    /// of the fork begin here.
     #[must_use]
     pub fn fork(&self) -> Self {
         let snapshot = Snapshot::clone(&self.snapshot());
-        Self::over(Shared::starting_with(snapshot, self.shared.retention))
+        Self::new(Shared::new(snapshot, self.shared.retention))
     }
 
-    fn over(shared: Shared) -> Self {
+    fn new(shared: Shared) -> Self {
         Self { shared: Arc::new(shared), ..Self::default() }
     }
 
-    /// A store in a directory, which is made when it is not there. Blocks while it reads what is in it.
+    /// Opens or creates a storage in a directory. Blocks while it reads the files.
     ///
     /// ```
     /// use kubewright_core::ObjectKey;
@@ -166,7 +169,7 @@ impl Storage {
     /// let storage = Storage::open(directory.path(), Retention::default())?;
     /// let draft = Draft::encode(json!({"metadata": {"name": "a"}}).as_object().unwrap(), Box::default());
     /// storage.put("configmaps", &key, Expect::Absent, draft)?;
-    /// storage.confirmed().await?;
+    /// storage.flush().await?;
     /// drop(storage);
     ///
     /// let again = Storage::open(directory.path(), Retention::default())?;
@@ -174,17 +177,18 @@ impl Storage {
     /// # Ok(()) }
     /// ```
     pub fn open(directory: &Path, retention: Retention) -> Result<Self, DataDirError> {
-        let siblings = Siblings::default();
-        let (shared, durable) = Durable::open(directory, retention, &siblings)?;
-        Ok(Self { shared, durable: Some(durable), siblings })
+        let bases = Bases::default();
+        let (shared, durable) = Durable::open(directory, retention, &bases)?;
+        Ok(Self { shared, durable: Some(durable), bases })
     }
 
-    /// Everything that is decided: what the next write is checked against. Not to be shown to anybody.
+    /// Returns the state after all accepted writes, which the next write is checked against. Do not send it
+    /// to clients.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.head().load_full()
     }
 
-    /// Everything that no crash takes back: what may be shown.
+    /// Returns the committed state, which no crash undoes: what clients may see.
     pub fn committed(&self) -> Arc<Snapshot> {
         self.shared.committed()
     }
@@ -193,40 +197,41 @@ impl Storage {
         self.durable.as_ref().map_or(&self.shared.published, |durable| &durable.head)
     }
 
-    /// One object as it is decided.
+    /// Returns an object after all accepted writes.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
         self.head().load().get(resource, key)
     }
 
-    /// The revision of the last write that may be shown.
+    /// Returns the revision of the last committed write.
     pub fn revision(&self) -> u64 {
         self.shared.published.load().revision
     }
 
-    /// A revision up to which every change is in the history: no write is between its snapshot and its event.
-    pub fn settled(&self) -> u64 {
+    /// Returns the revision up to which every change is in the history: no write is between its snapshot and
+    /// its event.
+    pub fn history_revision(&self) -> u64 {
         let _writing = self.shared.writer.lock();
         self.revision()
     }
 
-    /// Whether writes can be taken; when the data directory cannot be written, they had better not begin.
-    pub fn accepts_writes(&self) -> Result<(), NotStored> {
-        self.durable.as_ref().map_or(Ok(()), Durable::accepts)
+    /// Returns an error if the data directory cannot be written, so that writes are rejected up front.
+    pub fn accepts_writes(&self) -> Result<(), WriteError> {
+        self.durable.as_ref().map_or(Ok(()), Durable::check_writable)
     }
 
-    /// Returns when everything that has been decided is committed.
-    pub async fn confirmed(&self) -> Result<(), NotStored> {
+    /// Waits until all accepted writes are committed.
+    pub async fn flush(&self) -> Result<(), WriteError> {
         match &self.durable {
             None => Ok(()),
-            Some(durable) => durable.confirmed(&self.shared.published).await,
+            Some(durable) => durable.flush(&self.shared.published).await,
         }
     }
 
-    /// The same, blocking the thread: for whoever starts a server.
-    pub fn confirmed_blocking(&self) -> Result<(), NotStored> {
+    /// Blocking variant of [`Self::flush`], for starting a server.
+    pub fn flush_blocking(&self) -> Result<(), WriteError> {
         match &self.durable {
             None => Ok(()),
-            Some(durable) => durable.confirmed_blocking(&self.shared.published),
+            Some(durable) => durable.flush_blocking(&self.shared.published),
         }
     }
 
@@ -237,15 +242,15 @@ impl Storage {
         key: &ObjectKey,
         expect: Expect,
         draft: Draft,
-    ) -> Result<Arc<Object>, Raced> {
-        let form = self.siblings.form(resource, &draft);
+    ) -> Result<Arc<Object>, Conflict> {
+        let encoding = self.bases.encoding(resource, &draft);
         let _writing = self.shared.writer.lock();
         let snapshot = self.head().load_full();
         let mut collection = snapshot.collection(resource);
         let before = collection.get(key).cloned();
         check(before.as_ref(), expect)?;
         let revision = snapshot.revision + 1;
-        let object = Arc::new(draft.finish_as(revision, form, &self.siblings));
+        let object = Arc::new(draft.finish_encoded(revision, encoding, &self.bases));
         collection.objects.insert(key.clone(), Arc::clone(&object));
         let event = Event {
             revision,
@@ -254,20 +259,20 @@ impl Storage {
             after: Some(Arc::clone(&object)),
             shown: Arc::clone(&object),
         };
-        self.decide(&snapshot, resource, collection, event);
+        self.apply(&snapshot, resource, collection, event);
         Ok(object)
     }
 
-    /// Removes an object; answers what watchers are shown: its last state under the revision of the removal.
-    pub fn remove(&self, resource: &str, key: &ObjectKey, revision: u64) -> Result<Arc<Object>, Raced> {
+    /// Removes an object; returns its last state with the revision of the removal, as watchers see it.
+    pub fn remove(&self, resource: &str, key: &ObjectKey, revision: u64) -> Result<Arc<Object>, Conflict> {
         let _writing = self.shared.writer.lock();
         let snapshot = self.head().load_full();
         let mut collection = snapshot.collection(resource);
         let before = collection.get(key).cloned();
         check(before.as_ref(), Expect::Revision(revision))?;
-        let Some(before) = before else { return Err(Raced { current: None }) };
+        let Some(before) = before else { return Err(Conflict { current: None }) };
         let revision = snapshot.revision + 1;
-        let shown = Arc::new(before.at(revision));
+        let shown = Arc::new(before.with_revision(revision));
         collection.objects.remove(key);
         let event = Event {
             revision,
@@ -276,12 +281,12 @@ impl Storage {
             after: None,
             shown: Arc::clone(&shown),
         };
-        self.decide(&snapshot, resource, collection, event);
+        self.apply(&snapshot, resource, collection, event);
         Ok(shown)
     }
 
-    /// Makes a write happen. The write lock is held.
-    fn decide(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
+    /// Applies a write. The caller holds the write lock.
+    fn apply(&self, old: &Snapshot, resource: &str, collection: Collection, event: Event) {
         let mut next = Snapshot { revision: event.revision, resources: old.resources.clone() };
         match next.resources.get_mut(resource) {
             Some(known) => *known = collection,
@@ -289,22 +294,22 @@ impl Storage {
         }
         match &self.durable {
             None => self.shared.publish(resource, event, next),
-            Some(durable) => durable.hand_over(resource, event, next),
+            Some(durable) => durable.enqueue(resource, event, next),
         }
     }
 
-    /// The history of a resource.
-    pub fn feed(&self, resource: &str) -> Arc<Feed> {
-        self.shared.feed(resource)
+    /// Returns the history of a resource.
+    pub fn history(&self, resource: &str) -> Arc<History> {
+        self.shared.history(resource)
     }
 
-    /// The objects of a resource as they were at a revision that is not in the future.
+    /// Returns the objects of a resource at a revision that is not in the future.
     pub fn collection_at(&self, resource: &str, revision: u64) -> Result<Collection, Expired> {
         let (mut collection, undo) = {
-            // Between the publication of a snapshot and of its event, only the writer sees both.
+            // A snapshot is published before its event; under the write lock both are consistent.
             let _writing = self.shared.writer.lock();
-            let feed = self.feed(resource);
-            (self.shared.published.load().collection(resource), feed.after(revision, usize::MAX)?)
+            let history = self.history(resource);
+            (self.shared.published.load().collection(resource), history.after(revision, usize::MAX)?)
         };
         for event in undo.iter().rev() {
             match &event.before {
@@ -315,30 +320,30 @@ impl Storage {
         Ok(collection)
     }
 
-    /// Forgets all history: watches and reads from before now answer 410, as after an etcd compaction.
+    /// Drops all history: watches and reads from earlier revisions get 410, as after an etcd compaction.
     pub fn compact(&self) {
         let _writing = self.shared.writer.lock();
         let revision = self.revision();
-        for feed in self.shared.feeds.read().values() {
-            feed.compact(revision);
+        for history in self.shared.histories.read().values() {
+            history.compact(revision);
         }
     }
 
     /// Ends every watch.
     pub fn close(&self) {
-        for feed in self.shared.feeds.read().values() {
-            feed.close();
+        for history in self.shared.histories.read().values() {
+            history.close();
         }
     }
 }
 
-fn check(current: Option<&Arc<Object>>, expect: Expect) -> Result<(), Raced> {
+fn check(current: Option<&Arc<Object>>, expect: Expect) -> Result<(), Conflict> {
     let fits = match (current, expect) {
         (None, Expect::Absent) => true,
         (Some(object), Expect::Revision(revision)) => object.revision == revision,
         _ => false,
     };
-    if fits { Ok(()) } else { Err(Raced { current: current.cloned() }) }
+    if fits { Ok(()) } else { Err(Conflict { current: current.cloned() }) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! One stored object: its encoded bytes and what selectors, owners and finalizers need of it.
+//! Stored object: its encoded bytes and the metadata that selectors, owners and finalizers need.
 //!
-//! The bytes are the object as a list item shows it: JSON without `kind` and `apiVersion`, which are the same for
-//! every object of a type and are put in front when an object travels alone. The digits of `resourceVersion` are only
-//! known when the writer has the revision, so an object is encoded around a gap ([`Draft`]) which the writer fills.
+//! The bytes are the JSON of a list item: without `kind` and `apiVersion`, which are equal for all objects of
+//! a type and are prepended when an object is sent alone. The digits of `resourceVersion` are known only
+//! under the write lock, so an object is encoded without them ([`Draft`]) and the writer inserts them.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::siblings::{Base, Form, Siblings, Told};
+use super::siblings::{Base, Bases, Delta, Encoding};
 
 /// Metadata that requests need without decoding the object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,34 +23,34 @@ pub struct Meta {
     pub owners: Box<[Box<str>]>,
     /// `metadata.finalizers`.
     pub finalizers: Box<[Box<str>]>,
-    /// `metadata.deletionTimestamp`, as written.
+    /// `metadata.deletionTimestamp`, unparsed.
     pub deletion: Option<Box<str>>,
     /// The values of the type's selectable fields, in the order of its descriptor.
     pub fields: Box<[Box<str>]>,
-    /// For custom resources: the version of the definition that the bytes are written in.
-    pub written: Option<Written>,
+    /// For custom resources: the version and schema of the encoded object.
+    pub stored_version: Option<StoredVersion>,
 }
 
-/// The version of a definition that a custom resource is stored in.
+/// Version and schema of a CRD under which a custom resource was stored.
 ///
-/// Definitions change under their objects: a read has to know by which schema the bytes were pruned and filled in.
+/// CRDs change under their objects: a read must know by which schema the object was pruned and defaulted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct StoredVersion {
     /// The version's name, such as `v1beta1`.
     pub version: Box<str>,
-    /// Which schema that version had.
+    /// The number of the schema of that version.
     pub schema: u64,
 }
 
 impl Meta {
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }
 
-    /// Reads the metadata of an object; `fields` are the values of its selectable fields.
-    pub fn of(object: &Map<String, Value>, fields: Box<[Box<str>]>) -> Self {
+    /// Extracts the metadata of an object; `fields` are the values of its selectable fields.
+    pub fn from_object(object: &Map<String, Value>, fields: Box<[Box<str>]>) -> Self {
         let meta = object.get("metadata").and_then(Value::as_object);
         let text = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_str);
         let list = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_array).into_iter().flatten();
@@ -69,20 +69,20 @@ impl Meta {
             finalizers: list("finalizers").filter_map(|f| Some(f.as_str()?.into())).collect(),
             deletion: text("deletionTimestamp").map(Into::into),
             fields,
-            written: None,
+            stored_version: None,
         }
     }
 }
 
-/// An encoded object that waits for its revision.
+/// Encoded object without a revision.
 #[derive(Debug, Clone)]
 pub struct Draft {
     bytes: Vec<u8>,
-    gap: usize,
+    revision_offset: usize,
     meta: Arc<Meta>,
 }
 
-/// The fields of metadata that come first, in the order in which people know them; the rest follow by name.
+/// Metadata fields in their customary order; the others follow by name.
 const BEFORE_VERSION: [&str; 4] = ["name", "generateName", "namespace", "uid"];
 const AFTER_VERSION: [&str; 6] = [
     "generation",
@@ -94,14 +94,14 @@ const AFTER_VERSION: [&str; 6] = [
 ];
 
 impl Draft {
-    /// Encodes an object. `kind`, `apiVersion` and whatever `resourceVersion` it has are left out.
+    /// Encodes an object without its `kind`, `apiVersion` and `resourceVersion`.
     pub fn encode(object: &Map<String, Value>, fields: Box<[Box<str>]>) -> Self {
         Self::encode_with(object, None, fields)
     }
 
-    /// The same for an object whose `managedFields` are a text beside it.
+    /// Encodes an object whose `managedFields` are given as JSON text.
     pub fn encode_with(object: &Map<String, Value>, managers: Option<&str>, fields: Box<[Box<str>]>) -> Self {
-        let meta = Arc::new(Meta::of(object, fields));
+        let meta = Arc::new(Meta::from_object(object, fields));
         let mut bytes = Vec::with_capacity(4096 + managers.map_or(0, str::len));
         bytes.extend_from_slice(b"{\"metadata\":{");
         let empty = Map::new();
@@ -113,14 +113,14 @@ impl Draft {
             }
         }
         bytes.extend_from_slice(b"\"resourceVersion\":\"");
-        let gap = bytes.len();
+        let revision_offset = bytes.len();
         bytes.push(b'"');
         let rest = metadata.iter().filter(|(k, _)| {
             let key = k.as_str();
             key != "resourceVersion" && !BEFORE_VERSION.contains(&key) && !AFTER_VERSION.contains(&key)
         });
         let known = AFTER_VERSION.iter().filter_map(|key| Some((*key, metadata.get(*key)?)));
-        // In the place that they would have by their name.
+        // `managedFields` are inserted at their position by name.
         let mut managers = managers;
         let mut insert_managers = |bytes: &mut Vec<u8>| {
             if let Some(text) = managers.take() {
@@ -148,232 +148,256 @@ impl Draft {
             }
         }
         bytes.push(b'}');
-        Self { bytes, gap, meta }
+        Self { bytes, revision_offset, meta }
     }
 
-    /// Notes by which version of its definition a custom resource was written.
+    /// Sets the CRD version and schema of a custom resource.
     #[must_use]
-    pub fn written(mut self, written: Written) -> Self {
-        Arc::make_mut(&mut self.meta).written = Some(written);
+    pub fn with_stored_version(mut self, stored: StoredVersion) -> Self {
+        Arc::make_mut(&mut self.meta).stored_version = Some(stored);
         self
     }
 
-    /// The encoded object around the gap.
+    /// Returns the encoded object without the revision.
     pub(super) fn text(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whose object it is, before all others.
+    /// Returns the uid of the first owner.
     pub(super) fn owner(&self) -> Option<&str> {
         self.meta.owners.first().map(|owner| &**owner)
     }
 
-    /// The finished object, written at `revision`.
+    /// Returns the object with its revision, stored whole.
     pub(super) fn finish(self, revision: u64) -> Object {
         let body = Body::Whole(self.whole(revision));
-        Object { revision, size: self.bytes.len() + digits(revision), body, gap: self.gap, meta: self.meta }
+        self.into_object(revision, body)
     }
 
-    /// The same in the form in which it is to be kept.
-    pub(super) fn finish_as(self, revision: u64, form: Form, siblings: &Siblings) -> Object {
-        let body = match form {
-            Form::Whole => return self.finish(revision),
-            Form::First(family) => {
+    /// Returns the object with its revision, stored in the given encoding.
+    pub(super) fn finish_encoded(self, revision: u64, encoding: Encoding, bases: &Bases) -> Object {
+        let body = match encoding {
+            Encoding::Whole => return self.finish(revision),
+            Encoding::NewBase(owner) => {
                 let base = Arc::new(Base::new(self.whole(revision)));
-                siblings.lead(family, &base);
+                bases.set_base(owner, &base);
                 Body::Base(base)
             }
-            Form::Told(told) => Body::told(told),
+            Encoding::Delta(delta) => Body::delta(delta),
         };
-        Object { revision, size: self.bytes.len() + digits(revision), body, gap: self.gap, meta: self.meta }
+        self.into_object(revision, body)
+    }
+
+    fn into_object(self, revision: u64, body: Body) -> Object {
+        Object {
+            revision,
+            size: self.bytes.len() + digits(revision),
+            body,
+            revision_offset: self.revision_offset,
+            meta: self.meta,
+        }
     }
 
     fn whole(&self, revision: u64) -> Bytes {
         let digits = revision.to_string();
         let mut bytes = Vec::with_capacity(self.bytes.len() + digits.len());
-        bytes.extend_from_slice(&self.bytes[..self.gap]);
+        bytes.extend_from_slice(&self.bytes[..self.revision_offset]);
         bytes.extend_from_slice(digits.as_bytes());
-        bytes.extend_from_slice(&self.bytes[self.gap..]);
+        bytes.extend_from_slice(&self.bytes[self.revision_offset..]);
         bytes.into()
     }
 
-    /// The object as it would be stored, for a dry run: with the version that it has, or with none.
+    /// Returns the object as it would be stored, for a dry run: with its current revision, or with none.
     pub fn preview(self, revision: Option<u64>) -> Object {
         let Some(revision) = revision else {
             const MEMBER: usize = "\"resourceVersion\":\"".len();
             let mut bytes = self.bytes;
-            // With its member goes one of the two commas around it; metadata always has a name before it.
-            let from = self.gap - MEMBER - usize::from(bytes[self.gap - MEMBER - 1] == b',');
-            bytes.drain(from..=self.gap);
+            // Also remove one of the adjacent commas; metadata always has a name before it.
+            let from =
+                self.revision_offset - MEMBER - usize::from(bytes[self.revision_offset - MEMBER - 1] == b',');
+            bytes.drain(from..=self.revision_offset);
             let (size, body) = (bytes.len(), Body::Whole(bytes.into()));
-            return Object { revision: 0, size, body, gap: 0, meta: self.meta };
+            return Object { revision: 0, size, body, revision_offset: 0, meta: self.meta };
         };
         self.finish(revision)
     }
 }
 
 fn member(bytes: &mut Vec<u8>, key: &str, value: &Value) {
-    // Writing JSON values into memory cannot fail: keys are strings and Vec grows.
+    // Writing JSON to a `Vec` cannot fail.
     let _ = serde_json::to_writer(&mut *bytes, key);
     bytes.push(b':');
     let _ = serde_json::to_writer(&mut *bytes, value);
 }
 
-/// How many digits a revision has.
+/// Returns the number of digits of a revision.
 fn digits(revision: u64) -> usize {
     revision.checked_ilog10().map_or(1, |more| more as usize + 1)
 }
 
-/// What is kept of an encoded object.
+/// Stored form of an encoded object.
 #[derive(Debug, Clone)]
 enum Body {
     Whole(Bytes),
-    /// The same, and others are told by it.
+    /// Stored whole, and the base of deltas.
     Base(Arc<Base>),
-    /// Without the digits of the revision.
-    Told(Told, Arc<Mutex<Weak<Vec<u8>>>>),
+    /// Delta without the digits of the revision, with a weak reference to the decoded text.
+    Delta(Delta, Arc<Mutex<Weak<Vec<u8>>>>),
 }
 
 impl Body {
-    fn told(told: Told) -> Self {
-        Self::Told(told, Arc::default())
+    fn delta(delta: Delta) -> Self {
+        Self::Delta(delta, Arc::default())
     }
 }
 
-/// A text that several readers have in their hands.
-struct Shared(Arc<Vec<u8>>);
+/// Decoded text shared by concurrent readers.
+struct SharedText(Arc<Vec<u8>>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedText {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// A stored object. Cheap to share: the text and the metadata are reference counted.
+/// Stored object. Cheap to clone: the text and the metadata are reference-counted.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// The revision of the write that made it: its `resourceVersion`.
+    /// The revision of the last write: its `resourceVersion`.
     pub revision: u64,
     size: usize,
     body: Body,
-    gap: usize,
-    /// What requests need of it without decoding.
+    revision_offset: usize,
+    /// Metadata available without decoding.
     pub meta: Arc<Meta>,
 }
 
 impl Object {
-    /// An object that was stored before; `None` when its parts do not belong together.
-    pub(super) fn restore(revision: u64, bytes: Bytes, gap: usize, meta: Arc<Meta>) -> Option<Self> {
+    /// Restores an object from the data directory; `None` if text and revision do not match.
+    pub(super) fn restore(
+        revision: u64,
+        bytes: Bytes,
+        revision_offset: usize,
+        meta: Arc<Meta>,
+    ) -> Option<Self> {
         let digits = format!("{revision}\"");
-        let fits = bytes.get(gap..)?.starts_with(digits.as_bytes()) && bytes.ends_with(b"}");
-        fits.then(|| Self { revision, size: bytes.len(), body: Body::Whole(bytes), gap, meta })
+        let fits = bytes.get(revision_offset..)?.starts_with(digits.as_bytes()) && bytes.ends_with(b"}");
+        fits.then(|| Self { revision, size: bytes.len(), body: Body::Whole(bytes), revision_offset, meta })
     }
 
-    /// The same object as it is kept among its siblings; `None` where it stays as it is.
-    pub(super) fn among(&self, resource: &str, siblings: &Siblings) -> Option<Self> {
+    /// Returns the object delta-encoded against its siblings; `None` if it stays as it is.
+    pub(super) fn delta_encoded(&self, resource: &str, bases: &Bases) -> Option<Self> {
         let Body::Whole(bytes) = &self.body else { return None };
         if self.meta.owners.is_empty() {
             return None;
         }
         let mut text = Vec::with_capacity(bytes.len());
-        text.extend_from_slice(&bytes[..self.gap]);
-        text.extend_from_slice(&bytes[self.gap + digits(self.revision)..]);
-        let draft = Draft { bytes: text, gap: self.gap, meta: Arc::clone(&self.meta) };
-        match siblings.form(resource, &draft) {
-            Form::Whole => None,
-            form => Some(draft.finish_as(self.revision, form, siblings)),
+        text.extend_from_slice(&bytes[..self.revision_offset]);
+        text.extend_from_slice(&bytes[self.revision_offset + digits(self.revision)..]);
+        let draft =
+            Draft { bytes: text, revision_offset: self.revision_offset, meta: Arc::clone(&self.meta) };
+        match bases.encoding(resource, &draft) {
+            Encoding::Whole => None,
+            encoding => Some(draft.finish_encoded(self.revision, encoding, bases)),
         }
     }
 
-    /// Where the digits of its `resourceVersion` begin.
-    pub(super) fn gap(&self) -> usize {
-        self.gap
+    /// Returns the offset of the digits of `resourceVersion`.
+    pub(super) fn revision_offset(&self) -> usize {
+        self.revision_offset
     }
 
-    /// How long the encoded object is.
+    /// Returns the length of the encoded object.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The encoded object, without `kind` and `apiVersion`. As long as somebody has it, others get the same.
+    /// Returns the encoded object, without `kind` and `apiVersion`. Concurrent readers share one copy.
     pub fn bytes(&self) -> Bytes {
         match &self.body {
             Body::Whole(bytes) => bytes.clone(),
             Body::Base(base) => base.text.clone(),
-            Body::Told(_, shared) => {
+            Body::Delta(_, shared) => {
                 let mut shared = shared.lock();
                 let text = shared.upgrade().unwrap_or_else(|| {
                     let mut text = Vec::with_capacity(self.size);
-                    self.pieces(|piece| text.extend_from_slice(piece));
+                    self.for_each_chunk(|chunk| text.extend_from_slice(chunk));
                     let text = Arc::new(text);
                     *shared = Arc::downgrade(&text);
                     text
                 });
-                Bytes::from_owner(Shared(text))
+                Bytes::from_owner(SharedText(text))
             }
         }
     }
 
-    /// Hands out the encoded object piece by piece, for those who copy it anyway.
-    pub fn pieces(&self, mut piece: impl FnMut(&[u8])) {
-        let told = match &self.body {
-            Body::Whole(bytes) => return piece(bytes),
-            Body::Base(base) => return piece(&base.text),
-            Body::Told(told, _) => told,
+    /// Calls `chunk` with consecutive parts of the encoded object, which saves a copy if the caller copies
+    /// anyway.
+    pub fn for_each_chunk(&self, mut chunk: impl FnMut(&[u8])) {
+        let delta = match &self.body {
+            Body::Whole(bytes) => return chunk(bytes),
+            Body::Base(base) => return chunk(&base.text),
+            Body::Delta(delta, _) => delta,
         };
         let mut passed = 0;
-        told.pieces(|part| {
-            // The digits stand inside the metadata: before them there is always something.
-            let before = self.gap.saturating_sub(passed);
-            if passed < self.gap && before <= part.len() {
-                piece(&part[..before]);
-                piece(self.revision.to_string().as_bytes());
-                piece(&part[before..]);
+        delta.for_each_chunk(|part| {
+            // The revision is within the metadata, never at offset 0.
+            let before = self.revision_offset.saturating_sub(passed);
+            if passed < self.revision_offset && before <= part.len() {
+                chunk(&part[..before]);
+                chunk(self.revision.to_string().as_bytes());
+                chunk(&part[before..]);
             } else {
-                piece(part);
+                chunk(part);
             }
             passed += part.len();
         });
     }
 
-    /// The same without the brace that it begins with: for those who put something in front.
-    pub fn pieces_inside(&self, mut piece: impl FnMut(&[u8])) {
+    /// Like [`Self::for_each_chunk`] without the opening brace, for callers that prepend members.
+    pub fn for_each_member_chunk(&self, mut chunk: impl FnMut(&[u8])) {
         let mut brace = 1;
-        self.pieces(|part| {
+        self.for_each_chunk(|part| {
             let cut = brace.min(part.len());
             brace -= cut;
-            piece(&part[cut..]);
+            chunk(&part[cut..]);
         });
     }
 
-    /// The same content under another revision: what a deletion shows to watchers.
+    /// Returns the object with another revision, as in the watch event of a deletion.
     #[must_use]
-    pub fn at(&self, revision: u64) -> Self {
+    pub fn with_revision(&self, revision: u64) -> Self {
         let (old, new) = (self.revision.to_string(), revision.to_string());
         let bytes = match &self.body {
-            Body::Told(told, _) => {
+            Body::Delta(delta, _) => {
                 let size = self.size - old.len() + new.len();
                 let meta = Arc::clone(&self.meta);
-                return Self { revision, size, body: Body::told(told.clone()), gap: self.gap, meta };
+                return Self {
+                    revision,
+                    size,
+                    body: Body::delta(delta.clone()),
+                    revision_offset: self.revision_offset,
+                    meta,
+                };
             }
             Body::Whole(bytes) => bytes,
             Body::Base(base) => &base.text,
         };
         let mut changed = Vec::with_capacity(bytes.len() - old.len() + new.len());
-        changed.extend_from_slice(&bytes[..self.gap]);
+        changed.extend_from_slice(&bytes[..self.revision_offset]);
         changed.extend_from_slice(new.as_bytes());
-        changed.extend_from_slice(&bytes[self.gap + old.len()..]);
+        changed.extend_from_slice(&bytes[self.revision_offset + old.len()..]);
         let (size, body) = (changed.len(), Body::Whole(changed.into()));
-        Self { revision, size, body, gap: self.gap, meta: Arc::clone(&self.meta) }
+        Self { revision, size, body, revision_offset: self.revision_offset, meta: Arc::clone(&self.meta) }
     }
 
-    /// The decoded object, still without `kind` and `apiVersion`.
+    /// Decodes the object, still without `kind` and `apiVersion`.
     pub fn decode(&self) -> Map<String, Value> {
         let bytes = self.bytes();
         let mut source = serde_json::Deserializer::from_slice(&bytes);
-        // What was nested too deep was refused when it came, at more levels than the reader's own limit.
+        // The nesting was limited when the object was written, at a larger depth than the default limit here.
         source.disable_recursion_limit();
-        // Only encoded objects are stored; an empty one is still an answer without a panic.
+        // Only valid JSON is stored; an empty object avoids a panic.
         serde::Deserialize::deserialize(&mut source).unwrap_or_default()
     }
 }

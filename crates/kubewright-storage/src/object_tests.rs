@@ -22,13 +22,13 @@ fn an_object_keeps_everything_but_type_and_gets_its_revision() {
     );
     assert_eq!(stored.meta.label("a"), Some("2"));
     assert_eq!(stored.meta.label("b"), None);
-    let later = stored.at(99_999);
+    let later = stored.with_revision(99_999);
     assert_eq!(later.decode()["metadata"]["resourceVersion"], "99999");
-    assert_eq!(later.at(1234).bytes(), stored.bytes());
+    assert_eq!(later.with_revision(1234).bytes(), stored.bytes());
 }
 
 #[test]
-fn an_object_that_nests_as_deep_as_bodies_may_comes_back() {
+fn an_object_of_maximum_nesting_round_trips() {
     let mut deep = json!(1);
     for _ in 0..kubewright_schema::body::MAX_DEPTH {
         deep = json!({ "a": deep });
@@ -38,7 +38,7 @@ fn an_object_that_nests_as_deep_as_bodies_may_comes_back() {
 }
 
 #[test]
-fn managers_beside_an_object_are_written_where_those_in_it_are() {
+fn managed_fields_given_as_text_are_encoded_in_place() {
     let managers = json!([{"manager": "m", "fieldsV1": {"f:a": {}}}]);
     for others in [json!({}), json!({"finalizers": ["f"]}), json!({"ownerReferences": [], "z": 1, "a": 1})] {
         let mut object = map(&json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "x": 1}));
@@ -50,8 +50,8 @@ fn managers_beside_an_object_are_written_where_those_in_it_are() {
 }
 
 #[test]
-fn siblings_are_what_they_would_be_alone() {
-    let siblings = Siblings::default();
+fn delta_encoded_objects_decode_to_the_same_text() {
+    let bases = Bases::default();
     let pod = |n: u64| {
         let env: Vec<Value> = (0..60).map(|n| json!({"name": format!("NAME_{n}"), "value": "v"})).collect();
         map(&json!({
@@ -59,21 +59,21 @@ fn siblings_are_what_they_would_be_alone() {
             "spec": {"env": env, "node": n * 7},
         }))
     };
-    // The first must live for the others to be told by it.
+    // The base must be alive for the others to be delta-encoded against it.
     let mut kept = Vec::new();
     for n in [1, 2, 10, 99, 100, 12_345_678] {
         let draft = Draft::encode(&pod(n), Box::default());
-        let form = siblings.form("pods", &draft);
-        assert_eq!(matches!(form, Form::Told(_)), !kept.is_empty());
+        let encoding = bases.encoding("pods", &draft);
+        assert_eq!(matches!(encoding, Encoding::Delta(_)), !kept.is_empty());
         let alone = draft.clone().finish(n);
-        let object = draft.finish_as(n, form, &siblings);
+        let object = draft.finish_encoded(n, encoding, &bases);
         assert_eq!(object.bytes(), alone.bytes());
         assert_eq!((object.size(), object.decode()), (alone.size(), alone.decode()));
         let mut inside = Vec::new();
-        object.pieces_inside(|piece| inside.extend_from_slice(piece));
+        object.for_each_member_chunk(|piece| inside.extend_from_slice(piece));
         assert_eq!(inside, alone.bytes()[1..]);
         for revision in [0, 7, 123_456] {
-            let (later, alone) = (object.at(revision), alone.at(revision));
+            let (later, alone) = (object.with_revision(revision), alone.with_revision(revision));
             assert_eq!((later.bytes(), later.size()), (alone.bytes(), alone.size()));
         }
         kept.push(object);
@@ -81,14 +81,14 @@ fn siblings_are_what_they_would_be_alone() {
 }
 
 #[test]
-fn readers_of_one_object_share_its_text() {
-    let siblings = Siblings::default();
+fn concurrent_readers_share_one_text() {
+    let bases = Bases::default();
     let keep = |name: &str| {
         let object =
             json!({"metadata": {"name": name, "ownerReferences": [{"uid": "o"}]}, "x": "y".repeat(2000)});
         let draft = Draft::encode(&map(&object), Box::default());
-        let form = siblings.form("pods", &draft);
-        draft.finish_as(1, form, &siblings)
+        let encoding = bases.encoding("pods", &draft);
+        draft.finish_encoded(1, encoding, &bases)
     };
     let (_first, second) = (keep("a"), keep("b"));
     let (one, other) = (second.bytes(), second.bytes());
@@ -96,7 +96,7 @@ fn readers_of_one_object_share_its_text() {
 }
 
 #[test]
-fn a_dry_run_shows_the_object_without_a_version() {
+fn a_preview_has_no_resource_version() {
     for object in
         [json!({"metadata": {"name": "a"}, "x": 1}), json!({"metadata": {"name": "a", "labels": {}}})]
     {

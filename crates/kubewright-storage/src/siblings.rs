@@ -1,8 +1,10 @@
-//! Objects that one owner has made resemble each other: the pods of a replica set differ in names, addresses and times.
-//! The first of them is kept as it is, and the others as what [`difference`] there is.
+//! Delta encoding of objects with the same owner: the pods of a replica set differ in names, addresses and
+//! times.
 //!
-//! The first one stays for as long as one that is told by it, even when it is changed or deleted. One that differs too
-//! much is kept as it is, and those that come after it are compared with it.
+//! The first object of an owner is stored whole as the base, the others as a [`difference`] from it.
+//!
+//! A base lives as long as a delta refers to it, even after the object itself was changed or deleted. An
+//! object that differs too much is stored whole and becomes the base of the following ones.
 
 use std::{
     collections::HashMap,
@@ -15,14 +17,16 @@ use parking_lot::Mutex;
 
 use super::object::Draft;
 
-/// Smaller objects are not worth the words about them.
-const SMALLEST: usize = 1024;
+/// Minimum size of delta-encoded objects.
+const MIN_DELTA_SIZE: usize = 1024;
+/// Minimum number of new bases between two sweeps of dead ones.
+const MIN_SWEEP: usize = 1024;
 
-/// A text that others can be told by.
+/// Text that deltas refer to.
 #[derive(Debug)]
 pub(super) struct Base {
     pub(super) text: Bytes,
-    /// Made when there is a second object: most owners have only one.
+    /// Built when there is a second object: most owners have only one.
     index: OnceLock<difference::Index>,
 }
 
@@ -32,70 +36,70 @@ impl Base {
     }
 }
 
-/// A text that is told by another.
+/// Text stored as the difference from a base.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct Delta {
     base: Arc<Base>,
     script: Arc<[u8]>,
 }
 
-impl Told {
-    pub(super) fn pieces(&self, piece: impl FnMut(&[u8])) {
-        difference::pieces(&self.base.text, &self.script, piece);
+impl Delta {
+    pub(super) fn for_each_chunk(&self, chunk: impl FnMut(&[u8])) {
+        difference::pieces(&self.base.text, &self.script, chunk);
     }
 }
 
-/// How an object is to be kept.
-pub(super) enum Form {
-    /// As it is.
+/// Encoding of a stored object.
+pub(super) enum Encoding {
+    /// Stored whole.
     Whole,
-    /// As it is, and others by it: those of this family.
-    First(String),
-    /// By another one.
-    Told(Told),
+    /// Stored whole as the new base of its siblings, by this key.
+    NewBase(String),
+    /// Delta against the base of its siblings.
+    Delta(Delta),
 }
 
-/// The first objects of all owners.
+/// Bases of all owners.
 #[derive(Debug, Default)]
-pub(super) struct Siblings {
-    families: Mutex<Families>,
+pub(super) struct Bases {
+    by_owner: Mutex<BasesByOwner>,
 }
 
 #[derive(Debug, Default)]
-struct Families {
-    first: HashMap<String, Weak<Base>>,
-    /// When to look for those that are gone.
-    tidy_at: usize,
+struct BasesByOwner {
+    bases: HashMap<String, Weak<Base>>,
+    /// Number of entries at which dead ones are swept.
+    sweep_at: usize,
 }
 
-impl Siblings {
-    /// How to keep an object.
-    pub(super) fn form(&self, resource: &str, draft: &Draft) -> Form {
+impl Bases {
+    /// Chooses the encoding of an object.
+    pub(super) fn encoding(&self, resource: &str, draft: &Draft) -> Encoding {
         let text = draft.text();
-        let Some(owner) = draft.owner() else { return Form::Whole };
-        if !(SMALLEST..difference::LONGEST).contains(&text.len()) {
-            return Form::Whole;
+        let Some(owner) = draft.owner() else { return Encoding::Whole };
+        if !(MIN_DELTA_SIZE..difference::LONGEST).contains(&text.len()) {
+            return Encoding::Whole;
         }
-        let family = format!("{resource}/{owner}");
-        let base = self.families.lock().first.get(&family).and_then(Weak::upgrade);
-        let Some(base) = base else { return Form::First(family) };
+        let owner = format!("{resource}/{owner}");
+        let base = self.by_owner.lock().bases.get(&owner).and_then(Weak::upgrade);
+        let Some(base) = base else { return Encoding::NewBase(owner) };
         let index = base.index.get_or_init(|| difference::Index::of(&base.text));
         let most = text.len() / 2;
         let mut script = Vec::with_capacity(most.min(2048));
         if difference::script(&base.text, index, text, most, &mut script) {
-            Form::Told(Told { script: script.into(), base })
+            Encoding::Delta(Delta { script: script.into(), base })
         } else {
-            Form::First(family)
+            Encoding::NewBase(owner)
         }
     }
 
-    /// From now on the objects of a family are told by this one.
-    pub(super) fn lead(&self, family: String, base: &Arc<Base>) {
-        let mut families = self.families.lock();
-        if families.first.len() >= families.tidy_at {
-            families.first.retain(|_, base| base.strong_count() > 0);
-            families.tidy_at = 2 * families.first.len() + SMALLEST;
+    /// Makes an object the base of its siblings.
+    pub(super) fn set_base(&self, owner: String, base: &Arc<Base>) {
+        let mut by_owner = self.by_owner.lock();
+        if by_owner.bases.len() >= by_owner.sweep_at {
+            by_owner.bases.retain(|_, base| base.strong_count() > 0);
+            by_owner.sweep_at = 2 * by_owner.bases.len() + MIN_SWEEP;
         }
-        families.first.insert(family, Arc::downgrade(base));
+        by_owner.bases.insert(owner, Arc::downgrade(base));
     }
 }

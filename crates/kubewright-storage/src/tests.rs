@@ -1,4 +1,4 @@
-//! What must hold for any interleaving of writes, watches and reads.
+//! Property tests of writes, watches and reads in any interleaving.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn draft(value: u8) -> Draft {
     Draft::encode(json!({"metadata": {"name": "x"}, "value": value}).as_object().unwrap(), Box::default())
 }
 
-/// The model: what was stored after each revision.
+/// Model: the stored objects after each revision.
 type State = BTreeMap<String, (u64, u8)>;
 
 fn value_of(object: &Object) -> u8 {
@@ -71,15 +71,15 @@ fn play(storage: &Storage, steps: &[Step]) -> Vec<State> {
 
 proptest! {
     #[test]
-    fn a_watcher_from_any_revision_sees_each_later_change_once_and_in_order(steps in steps()) {
+    fn a_watcher_sees_each_change_after_its_revision_once_and_in_order(steps in steps()) {
         let storage = Storage::default();
         let states = play(&storage, &steps);
-        let floor = storage.feed("r").floor();
+        let compact_revision = storage.history("r").compact_revision();
         for (start, state) in states.iter().enumerate() {
             let start = start as u64;
-            let cursor = Cursor::after(storage.feed("r"), start);
-            if start < floor {
-                prop_assert_eq!(cursor.unwrap_err(), Expired { asked: start, oldest: floor });
+            let cursor = Cursor::after(storage.history("r"), start);
+            if start < compact_revision {
+                prop_assert_eq!(cursor.unwrap_err(), Expired { requested: start, oldest: compact_revision });
                 continue;
             }
             let mut cursor = cursor.unwrap();
@@ -107,7 +107,7 @@ proptest! {
         for (revision, state) in states.iter().enumerate() {
             match storage.collection_at("r", revision as u64) {
                 Ok(collection) => prop_assert_eq!(&state_of(&collection), state),
-                Err(expired) => prop_assert!(expired.asked < expired.oldest),
+                Err(expired) => prop_assert!(expired.requested < expired.oldest),
             }
         }
     }
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn writers_on_many_threads_make_one_line_of_history_per_object() {
+fn concurrent_writers_produce_a_linear_history_per_object() {
     let storage = Arc::new(Storage::default());
     std::thread::scope(|scope| {
         for writer in 0..4u8 {
@@ -154,7 +154,7 @@ fn writers_on_many_threads_make_one_line_of_history_per_object() {
         }
     });
     assert_eq!(storage.revision(), 800);
-    let events = storage.feed("r").after(0, usize::MAX).unwrap();
+    let events = storage.history("r").after(0, usize::MAX).unwrap();
     assert_eq!(events.len(), 800);
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     for event in events {
@@ -164,7 +164,7 @@ fn writers_on_many_threads_make_one_line_of_history_per_object() {
 }
 
 #[test]
-fn a_write_that_lost_the_race_is_told_what_is_there() {
+fn a_conflict_returns_the_current_object() {
     let storage = Storage::default();
     let key = key(1);
     let first = storage.put("r", &key, Expect::Absent, draft(1)).unwrap();
@@ -186,16 +186,16 @@ fn history_is_bounded_by_count_and_by_bytes() {
         let expect = storage.get("r", &key(0)).map_or(Expect::Absent, |o| Expect::Revision(o.revision));
         storage.put("r", &key(0), expect, draft(n)).unwrap();
     }
-    assert_eq!(storage.feed("r").floor(), 15);
-    assert_eq!(storage.feed("r").after(15, 100).unwrap().len(), 5);
-    assert!(storage.feed("r").after(14, 100).is_err());
+    assert_eq!(storage.history("r").compact_revision(), 15);
+    assert_eq!(storage.history("r").after(15, 100).unwrap().len(), 5);
+    assert!(storage.history("r").after(14, 100).is_err());
 }
 
 #[tokio::test]
-async fn a_slow_watcher_is_cut_off_and_a_fast_one_is_not() {
+async fn a_slow_watcher_expires_and_a_fast_one_does_not() {
     let storage = Storage::with_retention(Retention { events: 4, bytes: 1 << 20 });
-    let mut slow = Cursor::after(storage.feed("r"), 0).unwrap();
-    let mut fast = Cursor::after(storage.feed("r"), 0).unwrap();
+    let mut slow = Cursor::after(storage.history("r"), 0).unwrap();
+    let mut fast = Cursor::after(storage.history("r"), 0).unwrap();
     for n in 0..10 {
         storage.put("r", &key(n), Expect::Absent, draft(n)).unwrap_or_else(|raced| {
             let revision = raced.current.unwrap().revision;
@@ -207,9 +207,9 @@ async fn a_slow_watcher_is_cut_off_and_a_fast_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_waiting_watcher_wakes_for_a_change_and_for_the_end() {
+async fn a_waiting_watcher_wakes_for_a_change_and_for_close() {
     let storage = Arc::new(Storage::default());
-    let mut cursor = Cursor::after(storage.feed("r"), 0).unwrap();
+    let mut cursor = Cursor::after(storage.history("r"), 0).unwrap();
     let waiting = tokio::spawn(async move {
         let first = cursor.next().await.unwrap().unwrap();
         (first.len(), cursor.next().await.unwrap().is_none())
@@ -221,7 +221,7 @@ async fn a_waiting_watcher_wakes_for_a_change_and_for_the_end() {
     assert_eq!(waiting.await.unwrap(), (1, true));
 }
 
-/// A store of so many objects, and all of its objects.
+/// Returns a storage with `count` objects, and its objects.
 fn filled(count: usize) -> (Storage, Vec<Arc<Object>>) {
     let storage = Storage::default();
     for i in 0..count {
@@ -236,7 +236,7 @@ fn filled(count: usize) -> (Storage, Vec<Arc<Object>>) {
 }
 
 #[test]
-fn a_fork_touches_no_object_however_many_there_are() {
+fn a_fork_copies_no_objects() {
     for count in [10, 10_000] {
         let (storage, objects) = filled(count);
         let references = |objects: &[Arc<Object>]| objects.iter().map(Arc::strong_count).sum::<usize>();
@@ -245,7 +245,7 @@ fn a_fork_touches_no_object_however_many_there_are() {
         assert_eq!(references(&objects), before, "{count} objects are shared by the tree above them");
         assert_eq!(fork.revision(), storage.revision());
         assert_eq!(fork.snapshot().collection("things").len(), count);
-        // A write copies the way to one object, and the other store has none of it.
+        // A write copies the path to one object, and does not affect the other storage.
         let key = ObjectKey::namespaced("default", "o-0");
         fork.remove("things", &key, fork.get("things", &key).unwrap().revision).unwrap();
         assert!(storage.get("things", &key).is_some());
@@ -254,15 +254,15 @@ fn a_fork_touches_no_object_however_many_there_are() {
 }
 
 #[test]
-fn the_history_of_a_fork_begins_with_it() {
+fn a_fork_starts_with_empty_history() {
     let (storage, _) = filled(3);
     let fork = storage.fork();
-    assert!(fork.feed("things").after(1, usize::MAX).is_err(), "what was before is the other's");
-    assert!(fork.feed("things").after(fork.revision(), usize::MAX).unwrap().is_empty());
+    assert!(fork.history("things").after(1, usize::MAX).is_err(), "what was before is the other's");
+    assert!(fork.history("things").after(fork.revision(), usize::MAX).unwrap().is_empty());
 }
 
-/// Pods of one owner, of which the last has changed twice.
-fn family(storage: &Storage) -> Vec<(ObjectKey, Arc<Object>)> {
+/// Stores pods of one owner, of which the last was changed twice.
+fn pods_of_one_owner(storage: &Storage) -> Vec<(ObjectKey, Arc<Object>)> {
     let put = |n: u64, phase: &str| {
         let object = json!({
             "metadata": {"name": format!("p{n}"), "ownerReferences": [{"uid": "owner"}]},
@@ -280,9 +280,9 @@ fn family(storage: &Storage) -> Vec<(ObjectKey, Arc<Object>)> {
 }
 
 #[test]
-fn siblings_outlive_the_first_of_them() {
+fn deltas_outlive_their_base() {
     let storage = Storage::default();
-    let pods = family(&storage);
+    let pods = pods_of_one_owner(&storage);
     let texts: Vec<_> = pods.iter().map(|(_, pod)| pod.bytes()).collect();
     storage.remove("pods", &pods[0].0, pods[0].1.revision).unwrap();
     drop(pods);
@@ -294,11 +294,11 @@ fn siblings_outlive_the_first_of_them() {
 }
 
 #[tokio::test]
-async fn siblings_come_back_from_a_directory() {
+async fn delta_encoded_objects_are_recovered_from_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let storage = Storage::open(directory.path(), Retention::default()).unwrap();
-    let pods = family(&storage);
-    storage.confirmed().await.unwrap();
+    let pods = pods_of_one_owner(&storage);
+    storage.flush().await.unwrap();
     drop(storage);
     let again = Storage::open(directory.path(), Retention::default()).unwrap();
     for (key, pod) in &pods {

@@ -1,4 +1,4 @@
-//! kubewright: write, test and run Kubernetes operators.
+//! Framework to write, test and run Kubernetes operators.
 //!
 //! Read the modules in the order in which data flows:
 //!
@@ -9,8 +9,9 @@
 //!   Reconciler ◀──key── Worker ◀── WorkQueue ◀──key── EventHandler ◀─ Predicate ◀─ SharedInformer
 //! ```
 //!
-//! One direction, no way back but through the API server. Each part is a crate of its own, so that cargo refuses a
-//! dependency against the direction; this crate re-exports them under the paths that operators write.
+//! Data flows in one direction; only writes to the API server lead back. Each part is a crate of its own, so
+//! that cargo refuses a dependency against the direction; this crate re-exports them under the paths that
+//! operators use.
 
 pub mod client;
 pub mod prelude;

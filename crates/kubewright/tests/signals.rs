@@ -7,7 +7,7 @@ use std::{process::Command, time::Duration};
 
 use kubewright::{
     Result,
-    manager::{Manager, Stage, function},
+    manager::{Manager, Stage, runnable_fn},
 };
 use support::FakeApi;
 
@@ -20,7 +20,7 @@ fn send(signal: &str) {
 #[tokio::test]
 async fn a_first_signal_stops_gracefully_and_a_second_one_ends_the_grace_period() {
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
-    let graceful = function("graceful", Stage::Others, |cx| async move {
+    let graceful = runnable_fn("graceful", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
         Result::Ok(())
@@ -33,7 +33,7 @@ async fn a_first_signal_stops_gracefully_and_a_second_one_ends_the_grace_period(
 
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
     let (stopping, stop_observed) = tokio::sync::oneshot::channel::<()>();
-    let stubborn = function("stubborn", Stage::Others, |cx| async move {
+    let stubborn = runnable_fn("stubborn", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
         let _ = stopping.send(());

@@ -1,4 +1,4 @@
-//! What a CloudManager controls, by an index of the cache; and what of it is to go.
+//! Children of a CloudManager, found by an index of the cache, and their clean-up.
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -16,12 +16,12 @@ use crate::{CloudManager, database::secret_name};
 
 const BY_CONTROLLER: &str = "controller";
 
-/// Finds objects by the identity of who controls them.
+/// Index of objects by the uid of their controller.
 pub fn by_controller<K: 'static>() -> IndexFn<Lazy<K>> {
     IndexFn::new(BY_CONTROLLER, |object: &Lazy<K>| object.controller().map(|owner| owner.uid.to_owned()))
 }
 
-/// Deletes the children that go by names which the CloudManager no longer asks for.
+/// Deletes the children whose names are no longer in the spec.
 pub async fn clean_up(cx: &Context<CloudManager>, manager: &CloudManager) -> Result<()> {
     let spec = &manager.spec;
     keep_only::<Deployment>(cx, &[&spec.front.deployment.name, &spec.identity.deployment.name]).await?;
@@ -39,13 +39,13 @@ where
             continue;
         }
         cx.delete(&*child.load()?).await?;
-        cx.event("Deleted", format!("Deleted {} {:?}", in_a_sentence(&K::kind(&())), child.name()));
+        cx.event("Deleted", format!("Deleted {} {:?}", lower_first(&K::kind(&())), child.name()));
     }
     Ok(())
 }
 
 /// `StatefulSet` as `statefulSet`.
-fn in_a_sentence(kind: &str) -> String {
+fn lower_first(kind: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

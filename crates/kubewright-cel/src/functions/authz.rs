@@ -1,16 +1,16 @@
-//! `authorizer`: asking who may do what from within an expression.
+//! `authorizer`: authorization checks in expressions.
 
 use std::{fmt, sync::Arc};
 
-use super::{Answer, Val, fail};
+use super::{EvalResult, Val, fail};
 use kubewright_schema::names;
 
-/// What an expression asks about.
+/// Authorization check of an expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Check {
+pub struct AccessCheck {
     /// The verb.
     pub verb: String,
-    /// The path, for a check that is about no resource.
+    /// The path of a non-resource check.
     pub path: String,
     /// The API group.
     pub group: String,
@@ -18,34 +18,34 @@ pub struct Check {
     pub resource: String,
     /// The subresource.
     pub subresource: String,
-    /// The namespace; empty for the cluster.
+    /// The namespace; empty for cluster scope.
     pub namespace: String,
     /// The name; empty for all.
     pub name: String,
 }
 
-/// The answer to a [`Check`].
+/// Result of an [`AccessCheck`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it is allowed.
+pub struct AccessDecision {
+    /// Whether access is allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Whoever knows who may do what.
-pub trait Authority: fmt::Debug + Send + Sync {
-    /// Whether the user of the request may do something, or the service account (namespace, name) if there is one.
-    fn decide(&self, service_account: Option<(&str, &str)>, check: &Check) -> Verdict;
+/// Authorizer that expressions use.
+pub trait Authorizer: fmt::Debug + Send + Sync {
+    /// Decides for the user of the request, or for a service account (namespace, name).
+    fn decide(&self, service_account: Option<(&str, &str)>, check: &AccessCheck) -> AccessDecision;
 }
 
-/// The values along `authorizer.group('').resource('pods').check('get').allowed()`.
+/// Values of the chain `authorizer.group('').resource('pods').check('get').allowed()`.
 #[derive(Debug, Clone)]
 pub(crate) struct Authz<'v> {
-    authority: &'v dyn Authority,
+    authorizer: &'v dyn Authorizer,
     service_account: Option<(String, String)>,
     stage: Stage,
-    check: Check,
+    check: AccessCheck,
 }
 
 #[derive(Debug, Clone)]
@@ -54,18 +54,18 @@ enum Stage {
     Path,
     Group,
     Resource,
-    Decision(Verdict),
+    Decision(AccessDecision),
 }
 
 impl<'v> Authz<'v> {
-    /// `authorizer`.
-    pub(crate) fn root(authority: &'v dyn Authority) -> Self {
-        Self { authority, service_account: None, stage: Stage::Authorizer, check: Check::default() }
+    /// Creates `authorizer`.
+    pub(crate) fn root(authorizer: &'v dyn Authorizer) -> Self {
+        Self { authorizer, service_account: None, stage: Stage::Authorizer, check: AccessCheck::default() }
     }
 
-    /// `authorizer.requestResource`.
-    pub(crate) fn request(authority: &'v dyn Authority, check: Check) -> Self {
-        Self { authority, service_account: None, stage: Stage::Resource, check }
+    /// Creates `authorizer.requestResource`.
+    pub(crate) fn request(authorizer: &'v dyn Authorizer, check: AccessCheck) -> Self {
+        Self { authorizer, service_account: None, stage: Stage::Resource, check }
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
@@ -78,21 +78,21 @@ impl<'v> Authz<'v> {
         }
     }
 
-    fn at(&self, stage: Stage, change: impl FnOnce(&mut Check)) -> Val<'v> {
+    fn at(&self, stage: Stage, change: impl FnOnce(&mut AccessCheck)) -> Val<'v> {
         let mut next = Self { stage, ..self.clone() };
         change(&mut next.check);
         Val::Authz(Arc::new(next))
     }
 
     fn decide(&self, verb: &str) -> Val<'v> {
-        let check = Check { verb: verb.to_owned(), ..self.check.clone() };
+        let check = AccessCheck { verb: verb.to_owned(), ..self.check.clone() };
         let account = self.service_account.as_ref().map(|(namespace, name)| (&**namespace, &**name));
-        let verdict = self.authority.decide(account, &check);
-        self.at(Stage::Decision(verdict), |_| {})
+        let decision = self.authorizer.decide(account, &check);
+        self.at(Stage::Decision(decision), |_| {})
     }
 }
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     let (Val::Authz(authz), rest) = args.split_first()? else { return escape(function, args) };
     Some(match (&authz.stage, function, rest) {
         (Stage::Authorizer, "path", [Val::String(path)]) => {
@@ -129,21 +129,21 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
         (Stage::Resource, "name", [Val::String(text)]) => {
             Ok(authz.at(Stage::Resource, |check| check.name = text.to_string()))
         }
-        // Roles know no selectors: a selector can only narrow what is asked, and does not change the answer.
+        // RBAC ignores selectors: they only narrow the request and do not change the decision.
         (Stage::Resource, "fieldSelector" | "labelSelector", [Val::String(_)]) => {
             Ok(Val::Authz(Arc::clone(authz)))
         }
         (Stage::Path | Stage::Resource, "check", [Val::String(verb)]) => Ok(authz.decide(verb)),
-        (Stage::Decision(verdict), "allowed", []) => Ok(Val::Bool(verdict.allowed)),
-        (Stage::Decision(verdict), "reason", []) => Ok(Val::text(verdict.reason.as_str())),
+        (Stage::Decision(decision), "allowed", []) => Ok(Val::Bool(decision.allowed)),
+        (Stage::Decision(decision), "reason", []) => Ok(Val::text(decision.reason.as_str())),
         (Stage::Decision(_), "errored", []) => Ok(Val::Bool(false)),
         (Stage::Decision(_), "error", []) => Ok(Val::text("")),
         _ => return None,
     })
 }
 
-/// `jsonpatch.escapeKey`: a key as a part of a JSON pointer.
-fn escape<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+/// Implements `jsonpatch.escapeKey`: escapes a key for a JSON pointer.
+fn escape<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     match (function, args) {
         ("jsonpatch.escapeKey", [Val::String(key)]) => {
             Some(Ok(Val::text(key.replace('~', "~0").replace('/', "~1"))))

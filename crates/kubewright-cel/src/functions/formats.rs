@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use regex::Regex;
 
-use super::{Answer, time};
+use super::{EvalResult, time};
 use crate::{signatures::FORMATS, value::Val};
 use kubewright_schema::dns;
 
@@ -21,7 +21,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     let named = |name: &str| FORMATS.into_iter().chain(["date", "datetime"]).find(|known| *known == name);
     match (function, args) {
         ("format.named", [Val::String(name)]) => {
@@ -42,7 +42,7 @@ fn validate(format: &str, text: &str) -> Vec<String> {
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
                  end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
                  '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-    // A prefix may end in a dash: the rest of the name comes later.
+    // A name prefix may end in a dash because a suffix follows.
     let prefix = || text.strip_suffix('-').map_or_else(|| text.to_owned(), |start| format!("{start}a"));
     match format {
         "dns1123Label" => wrong(text.len() <= 63 && matches(&LABEL, text), label),

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::{super::eval::fail, Answer, operators};
+use super::{super::eval::fail, EvalResult, operators};
 use crate::value::Val;
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     if let ("lists.range", [Val::Int(to)]) = (function, args) {
         return Some(Ok(Val::list((0..*to).map(Val::Int).collect())));
     }

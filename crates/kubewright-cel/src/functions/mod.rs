@@ -1,4 +1,4 @@
-//! The functions: those of the language and those of the Kubernetes library.
+//! Functions of the language and of the Kubernetes library.
 
 pub(super) mod authz;
 mod formats;
@@ -11,23 +11,25 @@ pub(super) mod time;
 
 use regex::Regex;
 
-use super::{CelError, eval::fail, value::Val};
+use super::{
+    CelError,
+    eval::{EvalResult, fail},
+    value::Val,
+};
 
-type Answer<'v> = Result<Val<'v>, CelError>;
-
-/// The name of a type that an expression may use as a value.
+/// Returns the type with a name that can be used as a value.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {
     ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"]
         .into_iter()
         .find(|known| *known == name)
 }
 
-/// What a call costs: the sizes that have to be walked over.
+/// Returns the cost of a call: the sizes to be traversed.
 pub(super) fn cost(function: &str, args: &[Val<'_>]) -> usize {
     let size = |i: usize| args.get(i).and_then(Val::size).unwrap_or(1);
     let tenth = |size: usize| size.div_ceil(10);
     match function {
-        // What these give can be larger than what they take.
+        // The results of these can be larger than their arguments.
         "range" => match args.first() {
             Some(Val::Int(to)) => usize::try_from(*to).unwrap_or_default().max(1),
             _ => 1,
@@ -43,14 +45,14 @@ pub(super) fn cost(function: &str, args: &[Val<'_>]) -> usize {
         }
         "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf" | "includes" | "sort" | "distinct"
         | "flatten" => size(0).max(1),
-        // Two checks fit into one expression, a third does not.
+        // Upstream's constant: two checks fit into the budget of an expression, a third does not.
         "check" if matches!(args.first(), Some(Val::Authz(_))) => 350_000,
         "equivalent" | "intersects" => size(0).max(1) * size(1).max(1),
         _ => 1,
     }
 }
 
-/// The pattern of a call that has one.
+/// Returns the pattern argument of a call that has one.
 pub(super) fn pattern_of<'c>(
     function: &str,
     args: &'c [super::ast::Expr],
@@ -60,10 +62,10 @@ pub(super) fn pattern_of<'c>(
     args.get(at).filter(|_| matches!(function, "matches" | "find" | "findAll"))
 }
 
-/// Calls a function by name; the target, if there is one, is the first argument.
+/// Calls a function by name; the target, if any, is the first argument.
 ///
-/// `pattern` is the regular expression that was compiled beforehand, if the pattern is a literal.
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>], pattern: Option<&Regex>) -> Answer<'v> {
+/// `pattern` is the precompiled regular expression if the pattern is a literal.
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>], pattern: Option<&Regex>) -> EvalResult<'v> {
     if let (Some(pattern), [Val::String(text), _, rest @ ..]) = (pattern, args) {
         return strings::search(function, pattern, text, rest);
     }

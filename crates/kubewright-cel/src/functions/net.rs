@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-use super::{super::eval::fail, Answer};
+use super::{super::eval::fail, EvalResult};
 use crate::value::Val;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Url {
 }
 
 impl Ip {
-    /// An address in its plain form: no zone, no IPv4 in IPv6, no leading zeros.
+    /// Parses a canonical address: no zone, no IPv4 in IPv6, no leading zeros.
     fn parse(text: &str) -> Result<Self, String> {
         let Ok(ip) = text.parse::<IpAddr>() else {
             return Err(format!(
@@ -129,7 +129,7 @@ impl fmt::Display for Cidr {
     }
 }
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     let flag = |flag: bool| Some(Ok(Val::Bool(flag)));
     let cidr_error =
         |text: &str| fail(format!("network address parse error during conversion from string: {text:?}"));
@@ -186,7 +186,7 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
     }
 }
 
-fn url_part<'v>(function: &str, url: &Url) -> Option<Answer<'v>> {
+fn url_part<'v>(function: &str, url: &Url) -> Option<EvalResult<'v>> {
     let text = match function {
         "getScheme" => url.scheme.as_str(),
         "getHost" => url.host.as_str(),

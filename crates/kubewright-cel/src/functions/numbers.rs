@@ -2,10 +2,11 @@
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
-use super::{super::eval::fail, Answer};
+use super::{super::eval::fail, EvalResult};
 use crate::value::Val;
+use kubewright_schema::quantity;
 
-/// A quantity in billionths.
+/// Quantity in billionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Quantity(i128);
 
@@ -13,43 +14,7 @@ const NANO: i128 = 1_000_000_000;
 
 impl Quantity {
     fn parse(text: &str) -> Option<Self> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
-        let (digits, suffix) = unsigned.split_at(end);
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return None;
-        }
-        let (up, down): (i128, i128) = match suffix {
-            "" => (1, 1),
-            "n" => (1, NANO),
-            "u" => (1, 1_000_000),
-            "m" => (1, 1000),
-            "k" => (1000, 1),
-            "M" => (1_000_000, 1),
-            "G" => (NANO, 1),
-            "T" => (NANO * 1000, 1),
-            "P" => (NANO * 1_000_000, 1),
-            "E" => (NANO * NANO, 1),
-            "Ki" => (1 << 10, 1),
-            "Mi" => (1 << 20, 1),
-            "Gi" => (1 << 30, 1),
-            "Ti" => (1 << 40, 1),
-            "Pi" => (1 << 50, 1),
-            "Ei" => (1 << 60, 1),
-            exponent => {
-                let power: i32 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
-                let scale = 10_i128.checked_pow(power.unsigned_abs())?;
-                if power < 0 { (1, scale) } else { (scale, 1) }
-            }
-        };
-        let places = u32::try_from(fraction.len()).ok()?;
-        let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
-        let top = mantissa.checked_mul(up)?.checked_mul(NANO)?;
-        let bottom = down.checked_mul(10_i128.checked_pow(places)?)?;
-        // What is finer than a billionth is rounded up.
-        let value = top.div_euclid(bottom) + i128::from(top.rem_euclid(bottom) != 0);
-        Some(Self(if text.starts_with('-') { -value } else { value }))
+        quantity::nano_value(text).map(Self)
     }
 
     fn as_integer(self) -> Option<i64> {
@@ -68,7 +33,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// A semantic version; build metadata does not count.
+/// Semantic version; build metadata is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Semver {
     numbers: [u64; 3],
@@ -129,7 +94,7 @@ impl PartialOrd for Semver {
     }
 }
 
-fn ordered<'v>(function: &str, order: Ordering) -> Option<Answer<'v>> {
+fn ordered<'v>(function: &str, order: Ordering) -> Option<EvalResult<'v>> {
     Some(Ok(match function {
         "isLessThan" => Val::Bool(order.is_lt()),
         "isGreaterThan" => Val::Bool(order.is_gt()),
@@ -138,7 +103,7 @@ fn ordered<'v>(function: &str, order: Ordering) -> Option<Answer<'v>> {
     }))
 }
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     let sum = |sum: Option<i128>| {
         Some(sum.map_or_else(|| fail("quantity overflow"), |sum| Ok(Val::Quantity(Quantity(sum)))))
     };
@@ -187,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_compare_by_amount_whatever_their_suffix() {
+    fn quantities_compare_by_amount_regardless_of_suffix() {
         let q = |text: &str| Quantity::parse(text).unwrap();
         assert_eq!(q("1Ki"), q("1024"));
         assert_eq!(q("0.5"), q("500m"));
@@ -200,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_order_as_semver_says() {
+    fn versions_are_ordered_by_semver() {
         let v = |text: &str| Semver::parse(text, false).unwrap();
         assert!(v("1.0.0-alpha.1") < v("1.0.0-alpha.beta"));
         assert!(v("1.0.0-rc.1") < v("1.0.0"));

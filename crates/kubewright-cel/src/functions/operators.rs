@@ -2,14 +2,14 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use super::{super::eval::fail, Answer, time};
+use super::{super::eval::fail, EvalResult, time};
 use crate::{
     decl::ListKind,
     value::{Val, from_json},
 };
 use kubewright_schema::go;
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     Some(match (function, args) {
         ("_==_", [a, b]) => Ok(Val::Bool(a.equals(b))),
         ("_!=_", [a, b]) => Ok(Val::Bool(!a.equals(b))),
@@ -61,7 +61,7 @@ fn overflow<T>() -> Result<T, super::CelError> {
     fail("integer overflow")
 }
 
-fn compare<'v>(a: &Val<'v>, b: &Val<'v>, ask: fn(Ordering) -> bool) -> Answer<'v> {
+fn compare<'v>(a: &Val<'v>, b: &Val<'v>, ask: fn(Ordering) -> bool) -> EvalResult<'v> {
     match a.compare(b) {
         Some(order) => Ok(Val::Bool(ask(order))),
         None if matches!((a, b), (Val::Double(_), _) | (_, Val::Double(_))) => Ok(Val::Bool(false)),
@@ -69,7 +69,7 @@ fn compare<'v>(a: &Val<'v>, b: &Val<'v>, ask: fn(Ordering) -> bool) -> Answer<'v
     }
 }
 
-fn index<'v>(of: &Val<'v>, key: &Val<'v>) -> Answer<'v> {
+fn index<'v>(of: &Val<'v>, key: &Val<'v>) -> EvalResult<'v> {
     if let Val::JsonObject(..) = of {
         return match key {
             Val::String(name) => of.field(name).map_or_else(|| fail(format!("no such key: {name}")), Ok),
@@ -77,7 +77,7 @@ fn index<'v>(of: &Val<'v>, key: &Val<'v>) -> Answer<'v> {
         };
     }
     let Some(items) = of.items() else {
-        return of.get(key).map_or_else(|| fail(format!("no such key: {}", shown(key))), Ok);
+        return of.get(key).map_or_else(|| fail(format!("no such key: {}", display(key))), Ok);
     };
     match key {
         Val::Int(at) => match usize::try_from(*at).ok().and_then(|at| items.get(at)) {
@@ -88,7 +88,7 @@ fn index<'v>(of: &Val<'v>, key: &Val<'v>) -> Answer<'v> {
     }
 }
 
-fn arithmetic<'v>(operator: &str, a: &Val<'v>, b: &Val<'v>) -> Answer<'v> {
+fn arithmetic<'v>(operator: &str, a: &Val<'v>, b: &Val<'v>) -> EvalResult<'v> {
     match (operator, a, b) {
         ("_/_" | "_%_", Val::Int(_), Val::Int(0)) | ("_/_" | "_%_", Val::Uint(_), Val::Uint(0)) => {
             fail(if operator == "_/_" { "division by zero" } else { "modulus by zero" })
@@ -143,7 +143,7 @@ fn arithmetic<'v>(operator: &str, a: &Val<'v>, b: &Val<'v>) -> Answer<'v> {
     }
 }
 
-/// Sets take what is new; associative lists take over what has the same keys.
+/// Concatenates: sets add new items, associative lists replace items with equal keys.
 fn merge<'v>(
     first: &'v [serde_json::Value],
     second: &'v [serde_json::Value],
@@ -176,16 +176,16 @@ fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-/// A value as errors and `string()` show it.
-pub(super) fn shown(value: &Val<'_>) -> String {
+/// Formats a value for errors and `string()`.
+pub(super) fn display(value: &Val<'_>) -> String {
     match value {
         Val::String(text) => text.to_string(),
         Val::Bool(flag) => flag.to_string(),
         Val::Int(n) => n.to_string(),
         Val::Uint(n) => n.to_string(),
         Val::Double(f) => go::float(*f),
-        Val::Duration(nanos) => time::show_duration(*nanos),
-        Val::Timestamp(nanos) => time::show_timestamp(*nanos),
+        Val::Duration(nanos) => time::format_duration(*nanos),
+        Val::Timestamp(nanos) => time::format_timestamp(*nanos),
         Val::Ip(ip) => ip.0.to_string(),
         Val::Cidr(cidr) => cidr.to_string(),
         Val::Quantity(quantity) => quantity.to_string(),
@@ -194,7 +194,7 @@ pub(super) fn shown(value: &Val<'_>) -> String {
     }
 }
 
-fn convert<'v>(to: &str, of: &Val<'v>) -> Option<Answer<'v>> {
+fn convert<'v>(to: &str, of: &Val<'v>) -> Option<EvalResult<'v>> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -240,7 +240,7 @@ fn convert<'v>(to: &str, of: &Val<'v>) -> Option<Answer<'v>> {
             Ok(text) => Ok(Val::text(text)),
             Err(_) => fail("invalid UTF-8 in bytes, cannot convert to string"),
         },
-        ("string", other) => Ok(Val::text(shown(other))),
+        ("string", other) => Ok(Val::text(display(other))),
         _ => return None,
     })
 }

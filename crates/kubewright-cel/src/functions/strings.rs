@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use regex::Regex;
 
-use super::{super::eval::fail, Answer, CelError, operators::shown};
+use super::{super::eval::fail, CelError, EvalResult, operators::display};
 use crate::value::Val;
 use kubewright_schema::go;
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     if let ("join", [list, rest @ ..]) = (function, args) {
-        let between = rest.first().map(shown).unwrap_or_default();
-        let items: Vec<_> = list.items()?.iter().map(shown).collect();
+        let between = rest.first().map(display).unwrap_or_default();
+        let items: Vec<_> = list.items()?.iter().map(display).collect();
         return Some(Ok(Val::text(items.join(&between))));
     }
     let [Val::String(text), rest @ ..] = args else { return None };
@@ -55,8 +55,8 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
     })
 }
 
-/// `matches`, `find` and `findAll`.
-pub(super) fn search<'v>(function: &str, pattern: &Regex, text: &str, rest: &[Val<'v>]) -> Answer<'v> {
+/// Implements `matches`, `find` and `findAll`.
+pub(super) fn search<'v>(function: &str, pattern: &Regex, text: &str, rest: &[Val<'v>]) -> EvalResult<'v> {
     let found = |found: regex::Match<'_>| Val::text(found.as_str());
     match (function, rest) {
         ("matches", []) => Ok(Val::Bool(pattern.is_match(text))),
@@ -81,7 +81,7 @@ fn in_range(text: &str, at: i64) -> Result<usize, CelError> {
     }
 }
 
-fn char_at<'v>(text: &str, at: i64) -> Answer<'v> {
+fn char_at<'v>(text: &str, at: i64) -> EvalResult<'v> {
     let at = in_range(text, at)?;
     Ok(Val::text(text.chars().nth(at).map(String::from).unwrap_or_default()))
 }
@@ -117,7 +117,7 @@ fn split<'v>(text: &str, by: &str, limit: usize) -> Val<'v> {
     Val::list(text.splitn(limit, by).map(Val::text).collect())
 }
 
-fn substring<'v>(text: &str, from: i64, to: i64) -> Answer<'v> {
+fn substring<'v>(text: &str, from: i64, to: i64) -> EvalResult<'v> {
     let (start, end) = (in_range(text, from)?, in_range(text, to)?);
     if start > end {
         return fail(format!("invalid substring range. start: {from}, end: {to}"));
@@ -125,8 +125,8 @@ fn substring<'v>(text: &str, from: i64, to: i64) -> Answer<'v> {
     Ok(Val::text(text.chars().skip(start).take(end - start).collect::<String>()))
 }
 
-/// `'%s is %d'.format([…])`.
-fn format<'v>(template: &str, args: &[Val<'v>]) -> Answer<'v> {
+/// Implements `'%s is %d'.format([…])`.
+fn format<'v>(template: &str, args: &[Val<'v>]) -> EvalResult<'v> {
     let mut out = String::new();
     let mut chars = template.chars().peekable();
     let mut next = args.iter();
@@ -158,7 +158,7 @@ fn format<'v>(template: &str, args: &[Val<'v>]) -> Answer<'v> {
             || fail(format!("could not parse formatting clause: unrecognized formatting clause {verb:?}"));
         match (verb, arg) {
             (Some('s'), arg) => out.push_str(&literal(arg)),
-            (Some('d'), Val::Int(_) | Val::Uint(_)) => out.push_str(&shown(arg)),
+            (Some('d'), Val::Int(_) | Val::Uint(_)) => out.push_str(&display(arg)),
             (Some('f'), arg) => match number(arg) {
                 Some(f) => drop(write!(out, "{f:.*}", precision.unwrap_or(6))),
                 None => return bad(),
@@ -211,7 +211,7 @@ fn literal(value: &Val<'_>) -> String {
                     .collect();
                 format!("{{{}}}", pairs.join(", "))
             }
-            _ => shown(value),
+            _ => display(value),
         },
     }
 }

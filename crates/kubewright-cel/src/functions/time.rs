@@ -1,11 +1,15 @@
 //! Durations and timestamps.
 
-use super::{super::eval::fail, Answer};
+use super::{super::eval::fail, EvalResult};
 use crate::value::Val;
+use kubewright_schema::{
+    go,
+    time::{civil_from_days, days_from_civil, format_date_time},
+};
 
 const SECOND: i64 = 1_000_000_000;
 
-pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
+pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<EvalResult<'v>> {
     Some(match (function, args) {
         ("timestamp", [Val::Timestamp(_)]) | ("duration", [Val::Duration(_)]) => Ok(args[0].clone()),
         ("timestamp", [Val::String(text)]) => timestamp(text).map_or_else(
@@ -31,13 +35,13 @@ pub(super) fn call<'v>(function: &str, args: &[Val<'v>]) -> Option<Answer<'v>> {
                 },
                 _ => return None,
             };
-            Ok(Val::Int(part(getter, nanos + i128::from(offset) * i128::from(SECOND))?))
+            Ok(Val::Int(time_part(getter, nanos + i128::from(offset) * i128::from(SECOND))?))
         }
         _ => return None,
     })
 }
 
-/// A zone by its distance from UTC.
+/// Parses a zone offset in seconds.
 fn offset(zone: &str) -> Option<i64> {
     if matches!(zone, "UTC" | "Z" | "") {
         return Some(0);
@@ -51,17 +55,17 @@ fn offset(zone: &str) -> Option<i64> {
     Some(sign * (part(hours, 24)? * 3600 + part(minutes, 60)? * 60))
 }
 
-fn part(getter: &str, nanos: i128) -> Option<i64> {
+fn time_part(getter: &str, nanos: i128) -> Option<i64> {
     let seconds = i64::try_from(nanos.div_euclid(i128::from(SECOND))).ok()?;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil(days);
+    let (year, month, day) = civil_from_days(days);
     Some(match getter {
         "getFullYear" => year,
         "getMonth" => month - 1,
         "getDate" => day,
         "getDayOfMonth" => day - 1,
         "getDayOfWeek" => (days + 4).rem_euclid(7),
-        "getDayOfYear" => days - days_from(year, 1, 1),
+        "getDayOfYear" => days - days_from_civil(year, 1, 1),
         "getHours" => second / 3600,
         "getMinutes" => second / 60 % 60,
         "getSeconds" => second % 60,
@@ -70,29 +74,7 @@ fn part(getter: &str, nanos: i128) -> Option<i64> {
     })
 }
 
-/// Days since 1970 of a date.
-fn days_from(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let shifted = (month + 9) % 12;
-    let day_of_year = (153 * shifted + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The date of a number of days since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
-/// An RFC 3339 time in nanoseconds since 1970.
+/// Parses an RFC 3339 time into nanoseconds since the epoch.
 pub(crate) fn timestamp(text: &str) -> Option<i128> {
     let number = |from: usize, to: usize| -> Option<i64> {
         text.get(from..to).filter(|part| part.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
@@ -112,12 +94,12 @@ pub(crate) fn timestamp(text: &str) -> Option<i128> {
         (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 60;
     let offset = if zone.eq_ignore_ascii_case("z") { 0 } else { offset(zone).filter(|_| zone.len() == 6)? };
     let nanos: i128 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
-    let seconds = days_from(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    (good && civil(days_from(year, month, day)) == (year, month, day))
+    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    (good && civil_from_days(days_from_civil(year, month, day)) == (year, month, day))
         .then(|| i128::from(seconds) * i128::from(SECOND) + nanos)
 }
 
-/// A Go duration in nanoseconds.
+/// Parses a Go duration into nanoseconds.
 pub(crate) fn duration(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -157,25 +139,18 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
     exact.checked_add(fraction)?.checked_mul(sign)
 }
 
-/// A duration in seconds, as `string()` gives it.
+/// Formats a duration in seconds, as `string()` does.
 #[expect(clippy::cast_precision_loss, reason = "shown in seconds")]
-pub(super) fn show_duration(nanos: i64) -> String {
-    format!("{}s", kubewright_schema::go::float(nanos as f64 / SECOND as f64))
+pub(super) fn format_duration(nanos: i64) -> String {
+    format!("{}s", go::float(nanos as f64 / SECOND as f64))
 }
 
-pub(super) fn show_timestamp(nanos: i128) -> String {
+pub(super) fn format_timestamp(nanos: i128) -> String {
     let (seconds, rest) = (nanos.div_euclid(i128::from(SECOND)), nanos.rem_euclid(i128::from(SECOND)));
     let seconds = i64::try_from(seconds).unwrap_or_default();
-    let (year, month, day) = civil(seconds.div_euclid(86_400));
-    let second = seconds.rem_euclid(86_400);
     let fraction =
         if rest == 0 { String::new() } else { format!(".{}", format!("{rest:09}").trim_end_matches('0')) };
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}{fraction}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
+    format!("{}{fraction}Z", format_date_time(seconds))
 }
 
 #[cfg(test)]
@@ -183,15 +158,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_durations_read_and_print() {
+    fn times_and_durations_are_parsed_and_formatted() {
         let leap = timestamp("2024-02-29T12:00:00.5+02:00").unwrap();
-        assert_eq!(show_timestamp(leap), "2024-02-29T10:00:00.5Z");
-        assert_eq!(part("getDayOfWeek", leap), Some(4));
-        assert_eq!(part("getDayOfYear", leap), Some(59));
+        assert_eq!(format_timestamp(leap), "2024-02-29T10:00:00.5Z");
+        assert_eq!(time_part("getDayOfWeek", leap), Some(4));
+        assert_eq!(time_part("getDayOfYear", leap), Some(59));
         for bad in ["2023-02-29T00:00:00Z", "2024-01-01", "2024-01-01T24:00:00Z", "x"] {
             assert!(timestamp(bad).is_none(), "{bad}");
         }
-        assert_eq!(duration("1h30m").map(show_duration).as_deref(), Some("5400s"));
+        assert_eq!(duration("1h30m").map(format_duration).as_deref(), Some("5400s"));
         assert_eq!(duration("-1.5s"), Some(-1_500_000_000));
         assert!(duration("1").is_none() && duration("").is_none() && duration("5 parsecs").is_none());
     }

@@ -67,6 +67,13 @@ pub trait ApiStatus {
         matches(self.status(), reason::FORBIDDEN, StatusCode::FORBIDDEN)
     }
 
+    /// Returns whether the namespace is being deleted and accepts no new objects (403 with the cause `NamespaceTerminating`).
+    fn is_namespace_terminating(&self) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        details
+            .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
     /// Returns whether the server throttles the client (429). See [`retry_after`](Self::retry_after).
     fn is_too_many_requests(&self) -> bool {
         self.status().is_some_and(|status| {

@@ -134,7 +134,7 @@ impl Interceptor for HostMetrics {
         self.metrics
             .0
             .durations
-            .change([method.as_str(), &self.host], |durations| durations.record(&BOUNDS, seconds));
+            .update([method.as_str(), &self.host], |durations| durations.record(&BOUNDS, seconds));
     }
 }
 

@@ -13,7 +13,7 @@ use kubewright::{
 };
 use serde_json::json;
 
-use crate::{Parts, writes::gone_is_fine};
+use crate::{Parts, writes::ignore_not_found};
 
 /// The annotation, in seconds.
 pub const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
@@ -62,7 +62,7 @@ pub fn controller(parts: &Parts) -> Controller {
             present.store(wanted, Ordering::Relaxed);
             if let Some(value) = cx.object()?.and_then(|node| plan(&node, wanted)) {
                 let patch = json!({"metadata": {"annotations": {ANNOTATION: value}}});
-                gone_is_fine(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
+                ignore_not_found(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
             }
             Ok(Action::done())
         }

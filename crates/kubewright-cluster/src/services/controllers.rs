@@ -18,7 +18,7 @@ use super::{endpoint, legacy, mirror, slices};
 use crate::{
     Parts,
     objects::{pod_node, selects_all},
-    writes::created,
+    writes::ignore_already_exists,
 };
 
 /// Keys of the Services that select a pod.
@@ -77,7 +77,7 @@ async fn write(
     delete: &[String],
 ) -> Result<(), Error> {
     for slice in create {
-        created(client.create(slice).await)?;
+        ignore_already_exists(client.create(slice).await)?;
     }
     for slice in update {
         client.update(slice).await?;
@@ -174,7 +174,7 @@ pub fn endpoints(parts: &Parts) -> Controller {
             let borrowed: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
             match legacy::plan(&service, &borrowed, existing.as_deref()) {
                 Some(wanted) if existing.is_some() => drop(cx.client().update(&wanted).await?),
-                Some(wanted) => created(cx.client().create(&wanted).await)?,
+                Some(wanted) => ignore_already_exists(cx.client().create(&wanted).await)?,
                 None => {}
             }
             Ok(Action::done())

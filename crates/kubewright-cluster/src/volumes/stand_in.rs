@@ -16,7 +16,7 @@ use super::{
     binding::{PROVISIONED_BY, SELECTED_NODE},
     matching, provisioner,
 };
-use crate::{workloads::pods::annotation, writes::created};
+use crate::{workloads::pods::annotation, writes::ignore_already_exists};
 
 /// Makes volumes for claims, and deletes those whose claim is gone.
 pub fn controllers() -> [Controller; 2] {
@@ -40,7 +40,7 @@ async fn provide(cx: Context<PersistentVolumeClaim>) -> Result<Action, Error> {
         None if provisioner::waits_for_consumer(&class) => return Ok(Action::done()),
         None => None,
     };
-    created(cx.client().create(&provisioner::volume(&claim, &class, node.as_deref())).await)?;
+    ignore_already_exists(cx.client().create(&provisioner::volume(&claim, &class, node.as_deref())).await)?;
     Ok(Action::done())
 }
 

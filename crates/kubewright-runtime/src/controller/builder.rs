@@ -8,7 +8,7 @@ use kube::{
 };
 
 use super::{ControllerMetrics, Predicate, Reconciler, Request, Source, Watch, run::Parts, run::Prepared};
-use crate::manager::{Prepare, RunContext, Runnable, Stage};
+use crate::manager::{RunContext, Runnable, RunnableFuture, Stage};
 use kubewright_core::Object;
 use kubewright_queue::{PriorityQueue, QueueMetrics, limiter::RateLimiter};
 
@@ -43,11 +43,11 @@ impl Runnable for Controller {
         self.inner.stage()
     }
 
-    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         self.inner.prepare(cx)
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         self.inner.run(cx)
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         MutationOutcome, StatusUpdate,
     },
     controller::{EventSink, Request},
+    events::EventType,
 };
 use kubewright_cache::{DecodeError, KindCache, Lazy};
 use kubewright_core::{Clock, Object, ObjectKey};
@@ -156,12 +157,12 @@ impl<K: Object> Context<K> {
 
     /// Records a normal event about the object.
     pub fn event(&self, reason: &str, message: impl AsRef<str>) {
-        self.shared.recorder.record(&self.reference(), false, reason, message.as_ref());
+        self.shared.recorder.record(&self.reference(), EventType::Normal, reason, message.as_ref());
     }
 
     /// Records a warning about the object.
     pub fn warning(&self, reason: &str, message: impl AsRef<str>) {
-        self.shared.recorder.record(&self.reference(), true, reason, message.as_ref());
+        self.shared.recorder.record(&self.reference(), EventType::Warning, reason, message.as_ref());
     }
 
     fn reference(&self) -> ObjectReference {

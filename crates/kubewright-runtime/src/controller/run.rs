@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Error,
-    manager::{Prepare, RunContext, Runnable, Stage},
+    manager::{RunContext, Runnable, RunnableFuture, Stage},
 };
 use kubewright_core::Object;
 use kubewright_queue::PriorityQueue;
@@ -136,7 +136,7 @@ impl<K: Object, R: Reconciler<K>> Runnable for Prepared<K, R> {
         self.parts.stage
     }
 
-    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         Box::pin(async move {
             if self.parts.warm_up {
                 self.start_sources(cx);
@@ -146,7 +146,7 @@ impl<K: Object, R: Reconciler<K>> Runnable for Prepared<K, R> {
         })
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(self.work(cx))
     }
 }

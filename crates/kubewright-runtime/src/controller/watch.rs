@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error,
     client::{CachedClient, KindClient},
-    manager::Cluster,
+    manager::ClusterHandle,
 };
 use kubewright_cache::{Caches, Event, KindCache, Lazy, Registration};
 use kubewright_client::ApiStatus;
@@ -122,7 +122,7 @@ impl<K: Object> Watch<K> {
 
     /// Watches another cluster than the manager's own.
     #[must_use]
-    pub fn in_cluster(mut self, cluster: &Cluster) -> Self {
+    pub fn in_cluster(mut self, cluster: &ClusterHandle) -> Self {
         self.from = From::Caches(cluster.caches().clone());
         self
     }

@@ -1,4 +1,4 @@
-//! From recorders to the API server.
+//! Writes recorded events to the API server.
 
 use std::{fmt, time::Duration};
 
@@ -7,17 +7,18 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    correlator::{Correlation, Correlator},
+    correlator::{Correlator, CorrelatorOptions},
     metrics::EventMetrics,
-    recorder::{Outlet, Recorder},
+    recorder::{Recorder, Sink},
     writer::Writer,
 };
 use kubewright_client::Transport;
 use kubewright_core::{Clock, Random};
 
-/// Writes the events of all its recorders, in a task of its own.
+/// Writes the events of all its recorders to the API server, in a task of its own.
 ///
-/// Dropping it writes what is left, one try each, in the background; [`shutdown`](Self::shutdown) waits for that.
+/// Dropping it writes the remaining events in the background, with one attempt each;
+/// [`shutdown`](Self::shutdown) waits for that.
 ///
 /// ```no_run
 /// # async fn example(client: kubewright::kube::Client) {
@@ -30,33 +31,33 @@ use kubewright_core::{Clock, Random};
 /// events.shutdown(Duration::from_secs(5)).await;
 /// # }
 /// ```
-#[must_use = "dropping it ends the writing of events"]
+#[must_use = "dropping it stops the writing of events"]
 pub struct EventBroadcaster {
-    outlet: Outlet,
+    sink: Sink,
     stop: CancellationToken,
     writer: Option<JoinHandle<()>>,
 }
 
 impl EventBroadcaster {
-    /// Begins a broadcaster with client-go's defaults.
-    pub fn builder(client: impl Into<Transport>) -> Builder {
-        Builder {
+    /// Creates a builder with client-go's defaults.
+    pub fn builder(client: impl Into<Transport>) -> EventBroadcasterBuilder {
+        EventBroadcasterBuilder {
             transport: client.into(),
             buffer: 1000,
-            correlation: Correlation::default(),
+            correlator_options: CorrelatorOptions::default(),
             clock: Clock::system(),
             random: Random::from_entropy(),
             metrics: EventMetrics::global().clone(),
         }
     }
 
-    /// A recorder for a component, which is shown as the source of its events.
+    /// Creates a recorder for a component, which is the source of its events.
     pub fn recorder(&self, component: &str) -> Recorder {
-        Recorder::new(component, self.outlet.clone())
+        Recorder::new(component, self.sink.clone())
     }
 
-    /// Takes no more events, writes those that are left, one try each, and gives up when the time is over. Tells whether
-    /// all were dealt with.
+    /// Accepts no more events and writes the remaining ones, with one attempt each, within the time limit.
+    /// Returns whether all were processed.
     pub async fn shutdown(mut self, limit: Duration) -> bool {
         self.stop.cancel();
         let Some(mut writer) = self.writer.take() else { return true };
@@ -81,53 +82,53 @@ impl fmt::Debug for EventBroadcaster {
     }
 }
 
-/// Sets up an [`EventBroadcaster`].
-#[must_use = "call start() to begin"]
-pub struct Builder {
+/// Builder of an [`EventBroadcaster`].
+#[must_use = "call start() to get the broadcaster"]
+pub struct EventBroadcasterBuilder {
     transport: Transport,
     buffer: usize,
-    correlation: Correlation,
+    correlator_options: CorrelatorOptions,
     clock: Clock,
     random: Random,
     metrics: EventMetrics,
 }
 
-impl Builder {
-    /// How many events may wait to be written (1000). Further ones are dropped.
+impl EventBroadcasterBuilder {
+    /// Sets the size of the buffer (1000). Events are dropped while it is full.
     pub fn buffer(mut self, events: usize) -> Self {
         self.buffer = events.max(1);
         self
     }
 
-    /// When events are combined, and when there are too many.
-    pub fn correlation(mut self, correlation: Correlation) -> Self {
-        self.correlation = correlation;
+    /// Sets when events are aggregated and rate-limited.
+    pub fn correlator_options(mut self, options: CorrelatorOptions) -> Self {
+        self.correlator_options = options;
         self
     }
 
-    /// Takes the times of events from this clock.
+    /// Sets the clock for the timestamps of events.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Draws the wait before the first retry from this source.
+    /// Sets the source of the jitter of retries and of event names.
     pub fn random(mut self, random: Random) -> Self {
         self.random = random;
         self
     }
 
-    /// Counts into this set instead of the one of the process.
+    /// Uses these metrics instead of the global ones.
     pub fn metrics(mut self, metrics: &EventMetrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
 
-    /// Starts the task that writes. Must be called inside a tokio runtime.
+    /// Starts the writing task. Must be called inside a tokio runtime.
     pub fn start(self) -> EventBroadcaster {
         let (sender, receiver) = mpsc::channel::<Event>(self.buffer);
         let stop = CancellationToken::new();
-        let correlator = Correlator::new(self.correlation, self.random.clone());
+        let correlator = Correlator::new(self.correlator_options, self.random.clone());
         let writer = Writer {
             transport: self.transport,
             correlator,
@@ -136,16 +137,16 @@ impl Builder {
             stop: stop.clone(),
         };
         let writer = Some(tokio::spawn(writer.run(receiver)));
-        let outlet = Outlet::Buffer { sender, clock: self.clock, metrics: self.metrics };
-        EventBroadcaster { outlet, stop, writer }
+        let sink = Sink::Buffer { sender, clock: self.clock, metrics: self.metrics };
+        EventBroadcaster { sink, stop, writer }
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for EventBroadcasterBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("EventBroadcasterBuilder")
             .field("buffer", &self.buffer)
-            .field("correlation", &self.correlation)
+            .field("correlator_options", &self.correlator_options)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Which events are the same, similar, or too many.
+//! Aggregates, counts and rate-limits events.
 
 use std::{hash::BuildHasher, time::Duration};
 
@@ -10,137 +10,139 @@ use tokio::time::Instant;
 use super::{lru::Lru, recorder::event_name};
 use kubewright_core::Random;
 
-/// The numbers of the correlator. The defaults are client-go's.
+/// Options of the event correlator, as client-go's `CorrelatorOptions`. The defaults are client-go's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Correlation {
-    /// How many events of a component about an object may come at once (25).
+#[non_exhaustive]
+pub struct CorrelatorOptions {
+    /// Events of a component about an object that may be recorded at once (25).
     pub burst: u32,
-    /// How long it takes until another may come (5 minutes).
-    pub refill: Duration,
-    /// From the how-manieth different message on similar events are combined (10).
-    pub similar: usize,
-    /// After how long without any similar event the count of them starts over (10 minutes).
-    pub within: Duration,
-    /// How many objects are kept in mind (4096).
-    pub memory: usize,
+    /// Time until another event may be recorded (5 minutes).
+    pub refill_interval: Duration,
+    /// Number of different messages from which on similar events are aggregated (10).
+    pub max_similar: usize,
+    /// Time without a similar event after which aggregation starts over (10 minutes).
+    pub aggregation_interval: Duration,
+    /// Number of objects in each cache (4096).
+    pub cache_size: usize,
 }
 
-impl Default for Correlation {
+impl Default for CorrelatorOptions {
     fn default() -> Self {
         Self {
             burst: 25,
-            refill: Duration::from_mins(5),
-            similar: 10,
-            within: Duration::from_mins(10),
-            memory: 4096,
+            refill_interval: Duration::from_mins(5),
+            max_similar: 10,
+            aggregation_interval: Duration::from_mins(10),
+            cache_size: 4096,
         }
     }
 }
 
-/// What to write.
+/// An event to be written.
 #[derive(Debug)]
 pub(super) struct Correlated {
     pub(super) event: Event,
-    /// It is a repeat of one that should be there: raise its count.
+    /// Whether it repeats an event that was written, whose count is to be raised.
     pub(super) repeat: bool,
 }
 
 pub(super) struct Correlator {
-    numbers: Correlation,
+    options: CorrelatorOptions,
     random: Random,
-    similar: Lru<Similar>,
-    known: Lru<Known>,
+    similar: Lru<Aggregate>,
+    logged: Lru<Logged>,
     buckets: Lru<Bucket>,
-    /// The time in the last name that was given: two events of one object must not get the same.
+    /// The timestamp of the last name: two events of one object must not get the same name.
     last_name: i128,
 }
 
-/// The different messages that were similar lately.
-struct Similar {
+/// The recent messages of similar events.
+struct Aggregate {
     messages: IndexSet<String>,
     last: Instant,
 }
 
 /// An event that was written, or should have been.
 #[derive(Default)]
-struct Known {
+struct Logged {
     count: i32,
     name: Option<String>,
     first: Option<Time>,
 }
 
 impl Correlator {
-    pub(super) fn new(numbers: Correlation, random: Random) -> Self {
-        let memory = numbers.memory;
+    pub(super) fn new(options: CorrelatorOptions, random: Random) -> Self {
+        let cache_size = options.cache_size;
         Self {
-            numbers,
+            options,
             random,
-            similar: Lru::new(memory),
-            known: Lru::new(memory),
-            buckets: Lru::new(memory),
+            similar: Lru::new(cache_size),
+            logged: Lru::new(cache_size),
+            buckets: Lru::new(cache_size),
             last_name: 0,
         }
     }
 
-    /// What to write for an event; nothing if there have been too many.
+    /// Returns the event to write, or `None` if the rate limit is exceeded.
     pub(super) fn correlate(&mut self, event: Event) -> Option<Correlated> {
         let now = Instant::now();
-        let (event, key) = self.combine(event, now);
+        let (event, key) = self.aggregate(event, now);
         let (event, repeat) = self.count(event, &key);
-        let Correlation { burst, refill, .. } = self.numbers;
+        let CorrelatorOptions { burst, refill_interval, .. } = self.options;
         let bucket = self.buckets.entry(&spam_key(&event), || Bucket { tokens: burst, since: now });
-        bucket.take(now, burst, refill).then_some(Correlated { event, repeat })
+        bucket.take(now, burst, refill_interval).then_some(Correlated { event, repeat })
     }
 
-    /// The event, or the one that stands for all that are similar, and the key under which it is counted.
-    fn combine(&mut self, event: Event, now: Instant) -> (Event, String) {
-        let group = group_key(&event);
+    /// Returns the event, or the aggregate of similar ones, and the key under which it is counted.
+    fn aggregate(&mut self, event: Event, now: Instant) -> (Event, String) {
+        let aggregate_key = aggregate_key(&event);
         let message = event.message.clone().unwrap_or_default();
-        let similar = self.similar.entry(&group, || Similar { messages: IndexSet::new(), last: now });
-        if now.duration_since(similar.last) > self.numbers.within {
+        let similar =
+            self.similar.entry(&aggregate_key, || Aggregate { messages: IndexSet::new(), last: now });
+        if now.duration_since(similar.last) > self.options.aggregation_interval {
             similar.messages.clear();
         }
         similar.last = now;
         similar.messages.insert(message.clone());
-        if similar.messages.len() < self.numbers.similar {
-            let key = format!("{group}\0{message}");
+        if similar.messages.len() < self.options.max_similar {
+            let key = format!("{aggregate_key}\0{message}");
             return (event, key);
         }
-        // One makes room, or the set would grow for as long as messages keep coming.
+        // The oldest message is evicted, or the set would grow without limit.
         similar.messages.shift_remove_index(0);
         let mut combined = event;
         combined.message = Some(format!("(combined from similar events): {message}"));
-        (combined, group)
+        (combined, aggregate_key)
     }
 
-    /// The event with the count it has by now.
+    /// Sets the count and name of the event.
     fn count(&mut self, mut event: Event, key: &str) -> (Event, bool) {
-        let known = self.known.entry(key, Known::default);
-        let repeat = known.count > 0;
+        let logged = self.logged.entry(key, Logged::default);
+        let repeat = logged.count > 0;
         if repeat {
-            event.metadata.name.clone_from(&known.name);
-            event.first_timestamp.clone_from(&known.first);
+            event.metadata.name.clone_from(&logged.name);
+            event.first_timestamp.clone_from(&logged.first);
         } else {
             let object = event.involved_object.name.as_deref().unwrap_or_default();
             let time = event.last_timestamp.as_ref().map_or(0, |time| time.0.as_nanosecond());
             self.last_name = time.max(self.last_name + 1);
             let component = event.source.as_ref().and_then(|source| source.component.as_deref());
-            let moment = self.last_name ^ apart(component.unwrap_or_default());
+            let moment = self.last_name ^ component_offset(component.unwrap_or_default());
             let name = event_name(object, moment, &self.random);
-            known.name = Some(name.clone());
+            logged.name = Some(name.clone());
             event.metadata.name = Some(name);
-            known.first.clone_from(&event.first_timestamp);
+            logged.first.clone_from(&event.first_timestamp);
         }
-        known.count = known.count.saturating_add(1);
-        event.count = Some(known.count);
+        logged.count = logged.count.saturating_add(1);
+        event.count = Some(logged.count);
         (event, repeat)
     }
 }
 
-/// Tokens that come back one by one.
+/// Token bucket with one token per refill interval.
 struct Bucket {
     tokens: u32,
-    /// Since when the next token is coming.
+    /// When the last whole token was added.
     since: Instant,
 }
 
@@ -165,7 +167,7 @@ impl Bucket {
     }
 }
 
-/// Component, host, object and type: who is filtered.
+/// Key of the rate limit: component, host, object and type.
 fn spam_key(event: &Event) -> String {
     let (source, object) = (event.source.as_ref(), &event.involved_object);
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -182,14 +184,14 @@ fn spam_key(event: &Event) -> String {
     .join("\0")
 }
 
-/// And the reason, and the field: which are similar.
-fn group_key(event: &Event) -> String {
+/// Key of aggregation: that of the rate limit, the field path and the reason.
+fn aggregate_key(event: &Event) -> String {
     let field = event.involved_object.field_path.as_deref().unwrap_or_default();
     format!("{}\0{field}\0{}", spam_key(event), event.reason.as_deref().unwrap_or_default())
 }
 
-/// Less than a millisecond, another one for each component: two of them may speak at the same moment of objects of the
-/// same name, a Deployment and what has made it. Where time is virtual they do.
-fn apart(component: &str) -> i128 {
+/// Offset of less than a millisecond by component: in virtual time, two components record events about
+/// objects of one name at the same moment, such as a Deployment and its owner.
+fn component_offset(component: &str) -> i128 {
     i128::from(FixedState::default().hash_one(component) & 0xF_FFFF)
 }

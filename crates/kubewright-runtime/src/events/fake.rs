@@ -1,13 +1,13 @@
-//! Events for tests.
+//! Recorder for tests.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 use parking_lot::Mutex;
 
-use super::recorder::{Outlet, Recorder};
+use super::recorder::{Recorder, Sink};
 
-/// Keeps events instead of writing them: every one, in order, neither combined nor filtered.
+/// Collects events instead of writing them: each one, in order, neither aggregated nor rate-limited.
 ///
 /// ```
 /// use kubewright::{ObjectKey, events::{FakeRecorder, Reference}};
@@ -27,22 +27,22 @@ pub struct FakeRecorder {
 }
 
 impl FakeRecorder {
-    /// Without any events yet.
+    /// Creates a collection without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A recorder whose events end here.
+    /// Creates a recorder that adds to this collection.
     pub fn recorder(&self, component: &str) -> Recorder {
-        Recorder::new(component, Outlet::Memory(Arc::clone(&self.events)))
+        Recorder::new(component, Sink::Memory(Arc::clone(&self.events)))
     }
 
-    /// Takes out what was recorded.
+    /// Removes and returns the recorded events.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.events.lock())
     }
 
-    /// What was recorded, as Go's `FakeRecorder` prints it: type, reason, message. Leaves it there.
+    /// Returns the recorded events as Go's `FakeRecorder` prints them: type, reason, message.
     pub fn lines(&self) -> Vec<String> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let line = |event: &Event| {

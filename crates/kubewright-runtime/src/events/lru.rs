@@ -1,14 +1,14 @@
-//! A map that forgets what was not used for longest.
+//! Least-recently-used map.
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-/// Holds up to a number of entries.
+/// Map with a limited number of entries that evicts the least recently used one.
 pub(super) struct Lru<V> {
     size: usize,
     entries: HashMap<String, (u64, V), foldhash::fast::FixedState>,
-    /// The keys by when they were last used.
+    /// Keys by when they were last used.
     order: BTreeMap<u64, String>,
     uses: u64,
 }
@@ -19,7 +19,7 @@ impl<V> Lru<V> {
         Self { size: size.max(1), entries, order: BTreeMap::new(), uses: 0 }
     }
 
-    /// The entry of a key, made if there is none.
+    /// Returns the entry of a key, inserting it if there is none.
     pub(super) fn entry(&mut self, key: &str, make: impl FnOnce() -> V) -> &mut V {
         self.uses += 1;
         if let Some((used, _)) = self.entries.get_mut(key) {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first() {
+    fn the_least_recently_used_entry_is_evicted() {
         let mut map = Lru::new(2);
         *map.entry("a", || 0) += 1;
         *map.entry("b", || 0) += 1;

@@ -1,4 +1,4 @@
-//! What became of events, for Prometheus.
+//! Prometheus metrics of events.
 
 use std::{
     fmt,
@@ -9,15 +9,15 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use kubewright_core::series::Series;
 
-/// Counts events: `kubewright_events_total`, by `component` and `result`.
+/// Metrics of events: `kubewright_events_total`, by `component` and `result`.
 ///
 /// | result | |
 /// |---|---|
 /// | `written` | created, or its count raised |
-/// | `filtered` | too many about the same object; shows in the count of the next that passes |
+/// | `filtered` | rate-limited; shows in the count of the next event that passes |
 /// | `dropped` | the buffer was full, or shut down |
-/// | `refused` | the server does not want it, or it is about nothing that has a name |
-/// | `abandoned` | the server could not be reached for two minutes, or until the end |
+/// | `refused` | the server refused it, or its object has no name |
+/// | `abandoned` | the server could not be reached for two minutes, or until shutdown |
 ///
 /// ```
 /// use kubewright::events::EventMetrics;
@@ -29,9 +29,9 @@ use kubewright_core::series::Series;
 #[derive(Clone)]
 pub struct EventMetrics(Arc<Series<u64, 2>>);
 
-/// What became of one.
+/// Outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Outcome {
     Written,
     Filtered,
     Dropped,
@@ -40,26 +40,26 @@ pub(super) enum Fate {
 }
 
 impl EventMetrics {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self(Arc::new(Series::new(["component", "result"])))
     }
 
-    /// The set of the process, in which events are counted unless they are written by a broadcaster with another.
+    /// The global metrics, used unless a broadcaster is built with others.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<EventMetrics> = LazyLock::new(EventMetrics::new);
         &GLOBAL
     }
 
-    pub(super) fn count(&self, component: &str, fate: Fate) {
-        let fate = match fate {
-            Fate::Written => "written",
-            Fate::Filtered => "filtered",
-            Fate::Dropped => "dropped",
-            Fate::Refused => "refused",
-            Fate::Abandoned => "abandoned",
+    pub(super) fn count(&self, component: &str, outcome: Outcome) {
+        let outcome = match outcome {
+            Outcome::Written => "written",
+            Outcome::Filtered => "filtered",
+            Outcome::Dropped => "dropped",
+            Outcome::Refused => "refused",
+            Outcome::Abandoned => "abandoned",
         };
-        self.0.count([component, fate]);
+        self.0.count([component, outcome]);
     }
 }
 
@@ -74,7 +74,7 @@ impl Collector for EventMetrics {
         self.0.encode_counter(
             &mut encoder,
             "kubewright_events",
-            "Events that components recorded, by what became of them.",
+            "Events that components recorded, by result.",
         )
     }
 }

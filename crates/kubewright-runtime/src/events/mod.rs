@@ -1,4 +1,4 @@
-//! Events: what an operator tells the people who run `kubectl describe`.
+//! Kubernetes events, as `kubectl describe` shows them.
 //!
 //! ```
 //! # use kubewright::k8s_openapi::api::core::v1::Pod;
@@ -14,28 +14,31 @@
 //! ```
 //!
 //! - [`EventBroadcaster`]: writes events to the API server, in a task of its own. One per process.
-//! - [`Recorder`]: takes events, from anywhere, at once. As many as there are components; clones are cheap.
-//! - [`Regarding`]: what an event can be about: every [`kube::Resource`], the [`Lazy`](kubewright_cache::Lazy) handles of
-//!   caches, and a [`Reference`] to whatever else.
-//! - [`FakeRecorder`]: keeps them instead, for tests.
+//! - [`Recorder`]: takes events of one component without blocking. Clones are cheap.
+//! - [`Regarding`]: objects that an event can be about: every [`kube::Resource`], the
+//!   [`Lazy`](kubewright_cache::Lazy) handles of caches, and a [`Reference`] for other objects.
+//! - [`FakeRecorder`]: collects events, for tests.
 //!
-//! # What becomes of an event
+//! # Processing
 //! As in client-go's `tools/record`, with its numbers:
 //!
-//! 1. **Buffer.** 1000 events; when it is full, further ones are dropped and counted. The caller never waits.
-//! 2. **Similar ones** are combined: from the 10th different message on, for the same object, reason and type within
-//!    ten minutes, there is one event "(combined from similar events): …".
-//! 3. **Repeats** of the same event raise the count of the first: `kubectl describe` shows `x7 over 16m`.
-//! 4. **Spam** is filtered: 25 at once per component, object and type, then one every five minutes. What is
-//!    filtered is still counted, and shows with the next that passes.
-//! 5. **Trouble** with the server: 12 tries, ten seconds apart. What the server refuses (4xx, a namespace that is being
-//!    deleted) is not tried again.
+//! 1. **Buffer.** 1000 events; while it is full, further ones are dropped and counted. The caller never
+//!    waits.
+//! 2. **Aggregation.** From the 10th different message on, for the same object, reason and type within ten
+//!    minutes, events become one: "(combined from similar events): …".
+//! 3. **Counting.** Repeats of the same event raise the count of the first: `kubectl describe` shows `x7 over
+//!    16m`.
+//! 4. **Rate limit.** 25 events at once per component, object and type, then one every five minutes. Filtered
+//!    events are counted, and show in the count of the next one that passes.
+//! 5. **Retries.** 12 attempts, ten seconds apart. What the server refuses (4xx, a namespace that is being
+//!    deleted) is not retried.
 //!
 //! # Pitfalls
-//! - Events are for people. They are dropped, combined and forgotten after an hour: no controller may depend on one.
-//! - Put what differs (an address, a time) at the end of the message or leave it out: every different message is
-//!   another event until they are combined.
-//! - Everybody who may read events of a namespace reads them: no secrets.
+//! - Events are informational: they are dropped, aggregated, and deleted after an hour. No controller may
+//!   depend on one.
+//! - Put variable parts (an address, a time) at the end of the message or leave them out: each different
+//!   message is an event of its own until they are aggregated.
+//! - All users with read access to the namespace's events can read them: no secrets.
 
 mod broadcaster;
 mod correlator;
@@ -48,10 +51,10 @@ mod tests;
 mod writer;
 
 pub use self::{
-    broadcaster::{Builder, EventBroadcaster},
-    correlator::Correlation,
+    broadcaster::{EventBroadcaster, EventBroadcasterBuilder},
+    correlator::CorrelatorOptions,
     fake::FakeRecorder,
     metrics::EventMetrics,
-    recorder::{About, Recorder},
+    recorder::{EventBuilder, EventType, Recorder},
 };
 pub use kubewright_core::reference::{Reference, Regarding};

@@ -1,4 +1,4 @@
-//! Where events are handed in.
+//! Records events.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -11,11 +11,37 @@ use tokio::sync::mpsc;
 
 use super::{
     Reference, Regarding,
-    metrics::{EventMetrics, Fate},
+    metrics::{EventMetrics, Outcome},
 };
 use kubewright_core::{Clock, Random};
 
-/// Takes events of one component and returns at once. Clones are the same component.
+/// Type of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventType {
+    /// Information about normal operation.
+    Normal,
+    /// Something may be wrong.
+    Warning,
+}
+
+impl EventType {
+    /// The type as the API has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Records the events of one component without blocking. Clones record for the same component.
 ///
 /// ```
 /// # use kubewright::k8s_openapi::api::core::v1::{Node, Pod};
@@ -28,58 +54,58 @@ use kubewright_core::{Clock, Random};
 /// # let fake = FakeRecorder::new();
 /// # let recorder = fake.recorder("scheduler");
 /// recorder.normal(&pod, "Pulled", "the image was there already");
-/// recorder.about(&pod).related(&node).action("Binding").normal("Scheduled", "assigned web to node-1");
+/// recorder.event(&pod).related(&node).action("Binding").normal("Scheduled", "assigned web to node-1");
 /// # assert_eq!(fake.take()[1].related.as_ref().unwrap().kind.as_deref(), Some("Node"));
 /// ```
 #[derive(Clone)]
 pub struct Recorder {
     component: Arc<str>,
     host: Option<Arc<str>>,
-    outlet: Outlet,
+    sink: Sink,
 }
 
-/// Where events go.
+/// Destination of recorded events.
 #[derive(Clone)]
-pub(super) enum Outlet {
+pub(super) enum Sink {
     Buffer { sender: mpsc::Sender<Event>, clock: Clock, metrics: EventMetrics },
     Memory(Arc<Mutex<Vec<Event>>>),
 }
 
 impl Recorder {
-    pub(super) fn new(component: &str, outlet: Outlet) -> Self {
-        Self { component: component.into(), host: None, outlet }
+    pub(super) fn new(component: &str, sink: Sink) -> Self {
+        Self { component: component.into(), host: None, sink }
     }
 
-    /// The same component on a host, as a node's agent names itself.
+    /// Sets the host of the component, as node agents do.
     #[must_use]
     pub fn on_host(mut self, host: &str) -> Self {
         self.host = Some(host.into());
         self
     }
 
-    /// Something went as it should.
+    /// Records a normal event.
     pub fn normal(
         &self,
         object: &(impl Regarding + ?Sized),
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        self.about(object).normal(reason, message);
+        self.event(object).normal(reason, message);
     }
 
-    /// Something went wrong.
+    /// Records a warning.
     pub fn warning(
         &self,
         object: &(impl Regarding + ?Sized),
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        self.about(object).warning(reason, message);
+        self.event(object).warning(reason, message);
     }
 
-    /// Begins an event with more to say.
-    pub fn about(&self, object: &(impl Regarding + ?Sized)) -> About<'_> {
-        About {
+    /// Creates a builder for an event with more fields.
+    pub fn event(&self, object: &(impl Regarding + ?Sized)) -> EventBuilder<'_> {
+        EventBuilder {
             recorder: self,
             regarding: object.reference(),
             related: None,
@@ -88,19 +114,19 @@ impl Recorder {
         }
     }
 
-    fn hand_in(&self, event: Event) {
-        let (sender, metrics) = match &self.outlet {
-            Outlet::Memory(events) => return events.lock().push(event),
-            Outlet::Buffer { sender, metrics, .. } => (sender, metrics),
+    fn send(&self, event: Event) {
+        let (sender, metrics) = match &self.sink {
+            Sink::Memory(events) => return events.lock().push(event),
+            Sink::Buffer { sender, metrics, .. } => (sender, metrics),
         };
         let object = Reference(event.involved_object.clone());
         if event.involved_object.name.as_deref().unwrap_or_default().is_empty() {
             tracing::error!(%object, reason = event.reason, "an event about an object without a name is not recorded");
-            return metrics.count(&self.component, Fate::Refused);
+            return metrics.count(&self.component, Outcome::Refused);
         }
         if let Err(error) = sender.try_send(event) {
             tracing::warn!(%object, component = &*self.component, %error, "an event was dropped");
-            metrics.count(&self.component, Fate::Dropped);
+            metrics.count(&self.component, Outcome::Dropped);
         }
     }
 }
@@ -111,10 +137,10 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// An event that is about to be recorded; see [`Recorder::about`].
+/// Builder of an event; see [`Recorder::event`].
 #[derive(Debug)]
-#[must_use = "nothing is recorded before normal() or warning()"]
-pub struct About<'a> {
+#[must_use = "nothing is recorded before normal(), warning() or record()"]
+pub struct EventBuilder<'a> {
     recorder: &'a Recorder,
     regarding: Reference,
     related: Option<Reference>,
@@ -122,45 +148,46 @@ pub struct About<'a> {
     annotations: BTreeMap<String, String>,
 }
 
-impl About<'_> {
-    /// Another object that has to do with it.
+impl EventBuilder<'_> {
+    /// Sets the related object.
     pub fn related(mut self, object: &(impl Regarding + ?Sized)) -> Self {
         self.related = Some(object.reference());
         self
     }
 
-    /// What was done, as a word for machines: `Binding`, `Scaling`.
+    /// Sets the action as a machine-readable word: `Binding`, `Scaling`.
     pub fn action(mut self, action: impl Into<String>) -> Self {
         self.action = Some(action.into());
         self
     }
 
-    /// An annotation of the event.
+    /// Adds an annotation to the event.
     pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.annotations.insert(key.into(), value.into());
         self
     }
 
-    /// Something went as it should.
+    /// Records a normal event.
     pub fn normal(self, reason: impl Into<String>, message: impl Into<String>) {
-        self.record("Normal", reason.into(), message.into());
+        self.record(EventType::Normal, reason, message);
     }
 
-    /// Something went wrong.
+    /// Records a warning.
     pub fn warning(self, reason: impl Into<String>, message: impl Into<String>) {
-        self.record("Warning", reason.into(), message.into());
+        self.record(EventType::Warning, reason, message);
     }
 
-    fn record(self, kind: &str, reason: String, message: String) {
+    /// Records the event.
+    pub fn record(self, event_type: EventType, reason: impl Into<String>, message: impl Into<String>) {
         let recorder = self.recorder;
-        let time = match &recorder.outlet {
-            Outlet::Buffer { clock, .. } => Some(Time(clock.now())),
-            Outlet::Memory(_) => None,
+        let time = match &recorder.sink {
+            Sink::Buffer { clock, .. } => Some(Time(clock.now())),
+            Sink::Memory(_) => None,
         };
         let host = recorder.host.as_deref().map(str::to_owned);
-        // Events about what lives in no namespace are kept in "default", as everybody expects.
+        // Events about cluster-scoped objects are in the namespace "default", as in client-go.
         let namespace = self.regarding.0.namespace.clone().filter(|namespace| !namespace.is_empty());
-        recorder.hand_in(Event {
+        recorder.send(Event {
             metadata: ObjectMeta {
                 namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
                 annotations: (!self.annotations.is_empty()).then_some(self.annotations),
@@ -169,9 +196,9 @@ impl About<'_> {
             involved_object: self.regarding.0,
             related: self.related.map(|related| related.0),
             action: self.action,
-            type_: Some(kind.to_owned()),
-            reason: Some(reason),
-            message: Some(message),
+            type_: Some(event_type.to_string()),
+            reason: Some(reason.into()),
+            message: Some(message.into()),
             count: Some(1),
             first_timestamp: time.clone(),
             last_timestamp: time,
@@ -186,8 +213,8 @@ impl About<'_> {
     }
 }
 
-/// `web.17f0…`: the object and a moment, as client-go names events. Names that would be too long, or belong to objects
-/// whose names are no DNS names, become a UUID.
+/// `web.17f0…`: the name of the object and a timestamp, as client-go names events. A UUID if that is too long
+/// or no DNS name.
 pub(super) fn event_name(object: &str, nanos: i128, random: &Random) -> String {
     let name = format!("{object}.{nanos:x}");
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';

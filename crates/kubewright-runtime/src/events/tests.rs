@@ -1,4 +1,4 @@
-//! Events from the recorder to a server in memory, in virtual time.
+//! Events from recorder to server, in virtual time.
 
 mod correlating;
 mod support;

@@ -1,4 +1,4 @@
-//! The task that writes events, one after the other.
+//! Task that writes events one after the other.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Reference,
     correlator::{Correlated, Correlator},
-    metrics::{EventMetrics, Fate},
+    metrics::{EventMetrics, Outcome},
 };
 use kubewright_client::{
     ApiError, ApiStatus as _, Transport,
@@ -26,25 +26,27 @@ use kubewright_client::{
 };
 use kubewright_core::Random;
 
-const TRIES: u32 = 12;
-const PAUSE: Duration = Duration::from_secs(10);
-/// A server that does not answer is as good as none.
-const REQUEST: Duration = Duration::from_secs(30);
+/// Attempts to write an event.
+const ATTEMPTS: u32 = 12;
+/// Wait between attempts.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// Time-out of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Writer {
     pub(super) transport: Transport,
     pub(super) correlator: Correlator,
     pub(super) random: Random,
     pub(super) metrics: EventMetrics,
-    /// From then on there is no time for retries.
+    /// Once cancelled, events get one attempt each.
     pub(super) stop: CancellationToken,
 }
 
-/// How one try ended.
-enum Try {
+/// Outcome of one attempt.
+enum Attempt {
     Written,
     Refused(ApiError),
-    Trouble { what: String, wait: Option<Duration> },
+    Retriable { error: String, retry_after: Option<Duration> },
 }
 
 impl Writer {
@@ -60,45 +62,45 @@ impl Writer {
             };
             let Some(event) = event else { return };
             let source = event.source.as_ref().and_then(|source| source.component.clone());
-            let fate = self.write(event).await;
-            self.metrics.count(&source.unwrap_or_default(), fate);
+            let outcome = self.write(event).await;
+            self.metrics.count(&source.unwrap_or_default(), outcome);
         }
     }
 
-    async fn write(&mut self, event: Event) -> Fate {
-        let Some(mut correlated) = self.correlator.correlate(event) else { return Fate::Filtered };
+    async fn write(&mut self, event: Event) -> Outcome {
+        let Some(mut correlated) = self.correlator.correlate(event) else { return Outcome::Filtered };
         let object = Reference(correlated.event.involved_object.clone());
-        for tries in 1..=TRIES {
-            let (what, wait) = match self.attempt(&mut correlated).await {
-                Try::Written => return Fate::Written,
-                Try::Refused(error) => {
+        for tries in 1..=ATTEMPTS {
+            let (what, retry_after) = match self.attempt(&mut correlated).await {
+                Attempt::Written => return Outcome::Written,
+                Attempt::Refused(error) => {
                     let what = error.to_string();
-                    if is_terminating(&error) {
+                    if error.is_namespace_terminating() {
                         tracing::debug!(%object, what, "no events in a namespace that is being deleted");
                     } else {
                         tracing::error!(%object, what, "the server refused an event");
                     }
-                    return Fate::Refused;
+                    return Outcome::Refused;
                 }
-                Try::Trouble { what, wait } => (what, wait),
+                Attempt::Retriable { error, retry_after } => (error, retry_after),
             };
-            if self.stop.is_cancelled() || tries == TRIES {
+            if self.stop.is_cancelled() || tries == ATTEMPTS {
                 tracing::error!(%object, what, tries, "an event could not be written");
-                return Fate::Abandoned;
+                return Outcome::Abandoned;
             }
             tracing::warn!(%object, what, tries, "an event could not be written yet");
-            // The first wait differs, so that all who noticed the trouble do not come back at the same moment.
-            let pause = if tries == 1 { PAUSE.mul_f64(self.random.unit()) } else { PAUSE };
+            // The first wait is random, so that clients that failed together do not retry together.
+            let pause = if tries == 1 { RETRY_INTERVAL.mul_f64(self.random.unit()) } else { RETRY_INTERVAL };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => {}
-                () = tokio::time::sleep(wait.unwrap_or(pause)) => {}
+                () = tokio::time::sleep(retry_after.unwrap_or(pause)) => {}
             }
         }
-        Fate::Abandoned
+        Outcome::Abandoned
     }
 
-    async fn attempt(&self, correlated: &mut Correlated) -> Try {
+    async fn attempt(&self, correlated: &mut Correlated) -> Attempt {
         let event = &correlated.event;
         let namespace = event.metadata.namespace.as_deref().unwrap_or("default");
         let events = Request::new(Event::url_path(&(), Some(namespace)));
@@ -111,22 +113,22 @@ impl Writer {
             });
             let patch = events.patch(&name, &PatchParams::default(), &Patch::Strategic(&patch));
             match self.send(patch).await {
-                // It was forgotten: events live for an hour. Or it never came to be.
+                // The event was deleted, as after an hour, or was never created.
                 Err(Some(error)) if error.is_not_found() => correlated.repeat = false,
-                outcome => return judge(outcome),
+                outcome => return classify(outcome),
             }
         }
         let create = serde_json::to_vec(&correlated.event)
             .map_err(request::Error::SerializeBody)
             .and_then(|event| events.create(&PostParams::default(), event));
         match self.send(create).await {
-            // A try that we took for lost has written it.
-            Err(Some(error)) if error.is_already_exists() => Try::Written,
-            outcome => judge(outcome),
+            // An attempt whose response was lost has created it.
+            Err(Some(error)) if error.is_already_exists() => Attempt::Written,
+            outcome => classify(outcome),
         }
     }
 
-    /// The outcome of a request; without an error if there was no outcome in time. Nobody reads the event that comes back.
+    /// Sends a request; `Err(None)` is a time-out. The response is not needed beyond its status.
     async fn send(
         &self,
         request: Result<http::Request<Vec<u8>>, request::Error>,
@@ -142,33 +144,32 @@ impl Writer {
             let answer = check(&operation, creating, answer).await?;
             decode::<IgnoredAny>(&operation, &read_all(&operation, answer.into_body()).await?)
         };
-        match tokio::time::timeout(REQUEST, outcome).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, outcome).await {
             Ok(outcome) => outcome.map(drop).map_err(Some),
             Err(_) => Err(None),
         }
     }
 }
 
-fn judge(outcome: Result<(), Option<ApiError>>) -> Try {
+fn classify(outcome: Result<(), Option<ApiError>>) -> Attempt {
     let error = match outcome {
-        Ok(()) => return Try::Written,
-        Err(None) => return Try::Trouble { what: format!("no answer within {REQUEST:?}"), wait: None },
+        Ok(()) => return Attempt::Written,
+        Err(None) => {
+            return Attempt::Retriable {
+                error: format!("no answer within {REQUEST_TIMEOUT:?}"),
+                retry_after: None,
+            };
+        }
         Err(Some(error)) => error,
     };
-    let trouble = match error.status() {
+    let retriable = match error.status() {
         Some(status) => matches!(status.code, 408 | 429 | 500..),
-        // What could not be built or read will be no better next time.
+        // Building the request and decoding the response fail again with every retry.
         None => !matches!(error, ApiError::Decode { .. } | ApiError::Request { .. }),
     };
-    if trouble {
-        Try::Trouble { what: error.to_string(), wait: error.retry_after() }
+    if retriable {
+        Attempt::Retriable { error: error.to_string(), retry_after: error.retry_after() }
     } else {
-        Try::Refused(error)
+        Attempt::Refused(error)
     }
-}
-
-/// The namespace is on its way out and takes nothing new.
-fn is_terminating(error: &ApiError) -> bool {
-    let causes = error.status().and_then(|status| status.details.as_ref()).map(|details| &details.causes);
-    causes.is_some_and(|causes| causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
 }

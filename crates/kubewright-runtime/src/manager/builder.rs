@@ -1,4 +1,4 @@
-//! Describing a manager.
+//! Builder of managers.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Candidacy, Cluster, ManagerError, ManagerHandle, RunContext, Runnable,
-    cluster::Caching,
+    ClusterHandle, LeaderElector, ManagerError, ManagerHandle, RunContext, Runnable,
+    cluster::CachesRunnable,
     defaults::{Events, Serving, default_endpoint},
     election::LeaderElection,
     handle,
@@ -30,7 +30,7 @@ use kubewright_core::{Clock, Object};
 
 type Configure = Box<dyn FnOnce(&Caches) -> Result<(), Error> + Send>;
 
-/// A manager that is being described; end with [`run`](Self::run), or with [`build`](Self::build) for a handle first.
+/// Builder of a [`Manager`]; [`run`](Self::run) builds and runs it, [`build`](Self::build) returns it.
 #[must_use = "a manager does nothing until it runs"]
 pub struct ManagerBuilder {
     name: String,
@@ -39,11 +39,11 @@ pub struct ManagerBuilder {
     namespaces: Vec<String>,
     configure: Vec<Configure>,
     indexes: Vec<Configure>,
-    clusters: IndexMap<String, Cluster>,
+    clusters: IndexMap<String, ClusterHandle>,
     runnables: Vec<Box<dyn Runnable>>,
     recorder: Option<Arc<dyn EventSink>>,
     component: Option<String>,
-    candidacy: Option<Box<dyn Candidacy>>,
+    leader_elector: Option<Box<dyn LeaderElector>>,
     leader_election: bool,
     serve: Option<Endpoint>,
     metrics: Option<Endpoint>,
@@ -55,9 +55,9 @@ pub struct ManagerBuilder {
     journal: Option<Journal>,
 }
 
-/// A manager that is ready to run.
+/// A configured manager.
 ///
-/// See the page of the [module](super) for what it promises.
+/// See the [module](super) for its guarantees.
 pub struct Manager {
     #[cfg(feature = "logs")]
     name: String,
@@ -68,7 +68,8 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Describes a manager. The name is the field owner of what it writes, unless a controller says otherwise.
+    /// Creates a builder. The name is the field owner of the manager's writes, unless a controller sets
+    /// another.
     pub fn builder(name: &str) -> ManagerBuilder {
         ManagerBuilder {
             name: name.to_owned(),
@@ -81,7 +82,7 @@ impl Manager {
             runnables: Vec::new(),
             recorder: None,
             component: None,
-            candidacy: None,
+            leader_elector: None,
             leader_election: false,
             serve: None,
             metrics: None,
@@ -94,17 +95,17 @@ impl Manager {
         }
     }
 
-    /// A handle to the manager: its client, its clusters, and what can be done while it runs.
+    /// Returns a handle to the manager.
     pub fn handle(&self) -> ManagerHandle {
         self.handle.clone()
     }
 
-    /// The client of the manager's own cluster. Reads wait until the manager runs.
+    /// The client of the manager's own cluster. Cached reads wait until the manager runs.
     pub fn client(&self) -> &CachedClient {
         self.handle.own_cluster().client()
     }
 
-    /// Runs until a signal, a failure or [`ManagerHandle::stop`], and stops everything in order.
+    /// Runs until a signal, a failure or [`ManagerHandle::stop`], then stops everything in reverse order.
     pub async fn run(self) -> Result<(), Error> {
         #[cfg(feature = "logs")]
         let telemetry = self.owns_process.then(|| Telemetry::init(&self.name));
@@ -118,14 +119,14 @@ impl Manager {
 }
 
 impl ManagerBuilder {
-    /// The cluster to work in, by a [`Transport`] or a [`kube::Client`]; by default what the kubeconfig or the Pod's own
-    /// account say. Of the two the former is cheaper: it has no queue that every write and every event has to go through.
+    /// Sets the cluster, as a [`Transport`] or a [`kube::Client`]; by default from the kubeconfig or the
+    /// Pod's service account. A `Transport` is cheaper: it bypasses the request queue of `kube::Client`.
     pub fn client(mut self, client: impl Into<Transport>) -> Self {
         self.client = Some(client.into());
         self
     }
 
-    /// Caches that were set up before, and the cluster that they follow.
+    /// Uses existing caches, and the cluster they belong to.
     pub fn caches(mut self, caches: &Caches) -> Self {
         self.caches = Some(caches.clone());
         self
@@ -137,7 +138,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// What to cache of a kind: namespaces, selectors, transform, form.
+    /// Sets what is cached of a kind: namespaces, selectors, transform, form.
     pub fn cache<K>(mut self, options: CacheOptions<K>) -> Self
     where
         K: Object + Resource<DynamicType = ()>,
@@ -146,7 +147,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds an index to the cache of a kind: what [`List::by_index`](crate::client::List::by_index) asks.
+    /// Adds an index to the cache of a kind, for [`List::by_index`](crate::client::List::by_index).
     pub fn index<K>(mut self, index: IndexFn<Lazy<K>>) -> Self
     where
         K: Object + Resource<DynamicType = ()>,
@@ -155,47 +156,47 @@ impl ManagerBuilder {
         self
     }
 
-    /// Holds the caches of another cluster too.
-    pub fn cluster(mut self, cluster: &Cluster) -> Self {
+    /// Runs the caches of another cluster too.
+    pub fn cluster(mut self, cluster: &ClusterHandle) -> Self {
         self.clusters.insert(cluster.name().to_owned(), cluster.clone());
         self
     }
 
-    /// Runs a controller.
+    /// Adds a controller.
     pub fn controller(self, controller: Controller) -> Self {
         self.runnable(controller)
     }
 
-    /// Runs something else.
+    /// Adds a runnable.
     pub fn runnable(mut self, runnable: impl Runnable) -> Self {
         self.runnables.push(Box::new(runnable));
         self
     }
 
-    /// Whether, of several replicas, only one runs the controllers; the Lease has the manager's name and is in the
-    /// namespace of the client. [`candidacy`](Self::candidacy) takes an election with other settings.
+    /// Enables leader election: only one of several replicas runs the controllers. The Lease has the
+    /// manager's name, in the namespace of the client. See [`leader_elector`](Self::leader_elector) for other
+    /// settings.
     pub fn leader_election(mut self, elect: bool) -> Self {
         self.leader_election = elect;
         self
     }
 
-    /// Where `/healthz`, `/readyz` and `/metrics` are served: an address such as `:8080`, `0` for nowhere, or an
-    /// [`Endpoint`] with TLS and protected metrics. An address that is in use is an error.
+    /// Sets where `/healthz`, `/readyz` and `/metrics` are served: an address such as `:8080`, `0` to
+    /// disable, or an [`Endpoint`] with TLS and protected metrics. An address that is in use is an error.
     ///
-    /// Unless said otherwise it is `:8080`, or what the variable `KUBEWRIGHT_SERVE` says; for a manager
-    /// [without signals](Self::signals), nowhere.
+    /// Defaults to `KUBEWRIGHT_SERVE`, or `:8080`; disabled for a manager [without signals](Self::signals).
     pub fn serve(mut self, endpoint: impl Into<Endpoint>) -> Self {
         self.serve = Some(endpoint.into());
         self
     }
 
-    /// Serves `/metrics` here, and not with the probes.
+    /// Serves `/metrics` on an endpoint of its own instead of with the probes.
     pub fn metrics(mut self, endpoint: impl Into<Endpoint>) -> Self {
         self.metrics = Some(endpoint.into());
         self
     }
 
-    /// What must be so for `/healthz` to be well: when it is not, the kubelet starts the process anew.
+    /// Adds a check to `/healthz`. While it fails, the kubelet restarts the container.
     pub fn healthz<F>(self, name: &str, check: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
@@ -204,9 +205,8 @@ impl ManagerBuilder {
         self
     }
 
-    /// What else must be so for `/readyz` to be well. The check `caches` is there anyway: it fails while a cache that was
-    /// asked for is not filled. An operator that can do without one of its kinds for long leaves it out of its probe:
-    /// `/readyz?exclude=caches`.
+    /// Adds a check to `/readyz`, besides `caches`, which fails while a requested cache has not synced. An
+    /// operator that tolerates a missing kind excludes it in its probe: `/readyz?exclude=caches`.
     pub fn readyz<F>(self, name: &str, check: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), tower::BoxError>> + Send + 'static,
@@ -215,54 +215,53 @@ impl ManagerBuilder {
         self
     }
 
-    /// The component that events name as their source; by default the manager's name.
+    /// Sets the source component of events; by default the manager's name.
     pub fn events_from(mut self, component: &str) -> Self {
         self.component = Some(component.to_owned());
         self
     }
 
-    /// Where events about objects go; by default to the API server, where `kubectl describe` shows them.
+    /// Sets where events go; by default to the API server.
     pub fn recorder(mut self, recorder: impl EventSink) -> Self {
         self.recorder = Some(Arc::new(recorder));
         self
     }
 
-    /// Who decides whether this replica runs the elected; by default it does.
-    pub fn candidacy(mut self, candidacy: impl Candidacy) -> Self {
-        self.candidacy = Some(Box::new(candidacy));
+    /// Sets the leader elector; without one the replica always leads.
+    pub fn leader_elector(mut self, leader_elector: impl LeaderElector) -> Self {
+        self.leader_elector = Some(Box::new(leader_elector));
         self
     }
 
-    /// The time that is written into objects.
+    /// Sets the clock for timestamps in objects.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How long what runs may take to finish; 30 seconds unless said otherwise.
+    /// Sets the grace period for runnables to stop; 30 seconds by default.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Whether SIGTERM and SIGINT stop the manager; they do unless said otherwise.
+    /// Whether SIGTERM and SIGINT stop the manager; true by default.
     ///
-    /// Whoever minds the signals owns the process: such a manager also writes the log to standard error as `RUST_LOG`
-    /// says, unless there is a subscriber already ([`telemetry`](crate::telemetry)), and [serves](Self::serve) probes and
-    /// metrics. Say `false` for a manager that is a guest in another program, and in tests: it then leaves all of that
-    /// alone.
+    /// A manager that handles signals owns the process: it also logs to standard error as `RUST_LOG` says,
+    /// unless a `tracing` subscriber is set ([`telemetry`](crate::telemetry)), and [serves](Self::serve)
+    /// probes and metrics. Set it to `false` for a manager embedded in another program and in tests.
     pub fn signals(mut self, signals: bool) -> Self {
         self.signals = signals;
         self
     }
 
-    /// Where the controllers write down what they did; by default nowhere.
+    /// Records reconciles in this journal; by default they are not recorded.
     pub fn journal(mut self, journal: &Journal) -> Self {
         self.journal = Some(journal.clone());
         self
     }
 
-    /// The manager, before it runs.
+    /// Builds the manager without running it.
     pub async fn build(self) -> Result<Manager, Error> {
         let mut caches = match (self.caches, self.client) {
             (Some(caches), _) => caches,
@@ -272,42 +271,42 @@ impl ManagerBuilder {
         if !self.namespaces.is_empty() {
             caches = caches.namespaces(self.namespaces);
         }
-        // An index makes the cache of its kind: what is cached has to be said by then.
+        // Adding an index creates the cache of its kind, which must be configured by then.
         for configure in self.configure.into_iter().chain(self.indexes) {
             configure(&caches)?;
         }
-        let own = Cluster::over(&self.name, &caches);
+        let own = ClusterHandle::from_caches(&self.name, &caches);
         let kube = caches.client().clone();
         let client = own.client().field_owner(&self.name);
         let (additions, added) = mpsc::unbounded_channel();
         let mut runnables = self.runnables;
         for cluster in self.clusters.values().chain([&own]) {
-            runnables.push(Box::new(Caching(cluster.clone())));
+            runnables.push(Box::new(CachesRunnable(cluster.clone())));
         }
-        let mut announcer = None;
+        let mut lease_recorder = None;
         let recorder = self.recorder.unwrap_or_else(|| {
             let events =
                 EventBroadcaster::builder(caches.transport().clone()).clock(self.clock.clone()).start();
             let recorder = events.recorder(self.component.as_ref().unwrap_or(&self.name));
-            announcer = Some(recorder.clone());
+            lease_recorder = Some(recorder.clone());
             runnables.push(Box::new(Events(events)));
             Arc::new(recorder)
         });
         let probes = self.serve.unwrap_or_else(|| default_endpoint(self.signals));
         let serving = Serving::new(probes, self.metrics, self.healthz, self.readyz);
         let clusters = self.clusters.values().chain([&own]).cloned().collect();
-        runnables.push(Box::new(serving.ready_when_filled(clusters)));
+        runnables.push(Box::new(serving.ready_when_synced(clusters)));
         runnables.push(Box::new(serving));
-        refuse_same_names(&runnables)?;
-        let candidacy = match self.candidacy {
+        check_unique_names(&runnables)?;
+        let leader_elector = match self.leader_elector {
             None if self.leader_election => {
                 let mut election = LeaderElection::builder(kube, &self.name).clock(self.clock.clone());
-                if let Some(announcer) = announcer {
-                    election = election.recorder(announcer);
+                if let Some(lease_recorder) = lease_recorder {
+                    election = election.recorder(lease_recorder);
                 }
-                Some(Box::new(election.build()?) as Box<dyn Candidacy>)
+                Some(Box::new(election.build()?) as Box<dyn LeaderElector>)
             }
-            candidacy => candidacy,
+            leader_elector => leader_elector,
         };
         let inner = handle::Inner {
             additions,
@@ -327,7 +326,7 @@ impl ManagerBuilder {
             journal: self.journal,
         };
         let lifecycle = Lifecycle::new(self.name.clone(), context, runnables, added)
-            .candidacy(candidacy)
+            .leader_elector(leader_elector)
             .grace(self.grace)
             .signals(self.signals);
         Ok(Manager {
@@ -358,7 +357,7 @@ impl std::fmt::Debug for Manager {
     }
 }
 
-fn refuse_same_names(runnables: &[Box<dyn Runnable>]) -> Result<(), ManagerError> {
+fn check_unique_names(runnables: &[Box<dyn Runnable>]) -> Result<(), ManagerError> {
     let mut names = HashSet::new();
     let twice = runnables.iter().map(|runnable| runnable.name()).find(|name| !names.insert(name.clone()));
     twice.map_or(Ok(()), |runnable| Err(ManagerError::SameName { runnable }))

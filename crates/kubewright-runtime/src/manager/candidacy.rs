@@ -1,25 +1,26 @@
-//! Who may act.
+//! Leader election as the manager uses it.
 
 use futures::future::BoxFuture;
 
 use crate::Error;
 
-/// Decides when this replica leads. The manager asks once, when everything but the elected runs.
-pub trait Candidacy: Send + 'static {
+/// Decides when this replica leads. The manager acquires leadership once, when all other stages are running.
+pub trait LeaderElector: Send + 'static {
     /// Waits until this replica leads.
-    fn lead(self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn Tenure>, Error>>;
+    fn acquire(self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn HeldLease>, Error>>;
 }
 
-/// The time during which this replica leads.
-pub trait Tenure: Send + 'static {
-    /// Waits until it no longer does. Nothing of the elected may be under way when another replica begins, so this must be
-    /// over while there is still time to stop.
+/// Leadership that this replica holds.
+pub trait HeldLease: Send + 'static {
+    /// Waits until leadership is lost. Must return early enough for the leader-elected runnables to stop
+    /// before another replica can lead.
     fn lost(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Gives leadership up, so that another replica need not wait. Called when all is stopped.
+    /// Releases leadership, so that another replica need not wait for it to expire. Called when all runnables
+    /// have stopped.
     fn release(self: Box<Self>) -> BoxFuture<'static, ()>;
 
-    /// Stops holding it without giving it up: others wait until it runs out by itself. Called when something of the
-    /// elected had to be dropped, because what it had begun may still be on its way.
+    /// Keeps others waiting until leadership expires. Called when a leader-elected runnable was aborted,
+    /// because requests of it may still be in flight.
     fn abandon(self: Box<Self>);
 }

@@ -1,27 +1,28 @@
-//! One cluster: its caches and a client over them.
+//! Caches and cached client of one cluster.
 
 use kube::Resource;
 
 use crate::{
     client::CachedClient,
-    manager::{Prepare, RunContext, Runnable, Stage},
+    manager::{RunContext, Runnable, RunnableFuture, Stage},
 };
 use kubewright_cache::{CacheInUseError, CacheOptions, Caches};
 use kubewright_client::Transport;
 use kubewright_core::Object;
 
-/// The caches of a cluster and a client over them. A clone is a handle to the same.
+/// Caches of one cluster and a client over them, as controller-runtime's `cluster.Cluster`. Clones share
+/// them.
 ///
-/// A manager makes one for its own cluster. Others are given to it
-/// ([`ManagerBuilder::cluster`](super::ManagerBuilder::cluster)), so that their caches run with it, and are watched by
-/// [`Watch::in_cluster`](crate::controller::Watch::in_cluster):
+/// A manager creates one for its own cluster. Further clusters are added with
+/// [`ManagerBuilder::cluster`](super::ManagerBuilder::cluster), so that their caches run with the manager,
+/// and watched with [`Watch::in_cluster`](crate::controller::Watch::in_cluster):
 ///
 /// ```no_run
 /// # async fn example(here: kube::Client, there: kube::Client) -> kubewright::Result<()> {
-/// use kubewright::prelude::*;
+/// use kubewright::{manager::ClusterHandle, prelude::*};
 /// use kubewright::{cache::Lazy, k8s_openapi::api::core::v1::{ConfigMap, Secret}};
 ///
-/// let remote = Cluster::new("remote", there);
+/// let remote = ClusterHandle::new("remote", there);
 /// let copies = Controller::of::<ConfigMap>()
 ///     .watches(Watch::mapped(|secret: &Lazy<Secret>| [secret.key().clone()]).in_cluster(&remote))
 ///     .reconcile({
@@ -39,34 +40,34 @@ use kubewright_core::Object;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Cluster {
+pub struct ClusterHandle {
     name: String,
     client: CachedClient,
 }
 
-impl Cluster {
-    /// The cluster that this client talks to, everything cached on demand.
+impl ClusterHandle {
+    /// Creates a handle to the cluster of this client; kinds are cached on demand.
     pub fn new(name: &str, client: impl Into<Transport>) -> Self {
-        Self::over(name, &Caches::new(client))
+        Self::from_caches(name, &Caches::new(client))
     }
 
-    /// A cluster over caches that were set up before.
-    pub fn over(name: &str, caches: &Caches) -> Self {
+    /// Creates a handle over existing caches.
+    pub fn from_caches(name: &str, caches: &Caches) -> Self {
         Self { name: name.to_owned(), client: CachedClient::new(caches) }
     }
 
-    /// The same cluster through another handle to its client.
+    /// Replaces the client.
     pub(super) fn with_client(mut self, client: CachedClient) -> Self {
         self.client = client;
         self
     }
 
-    /// What the cluster is called.
+    /// The name of the cluster.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What to cache of a kind.
+    /// Sets what is cached of a kind.
     pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), CacheInUseError>
     where
         K: Object + Resource<DynamicType = ()>,
@@ -85,10 +86,10 @@ impl Cluster {
     }
 }
 
-/// The caches of a cluster, as a manager runs them.
-pub(super) struct Caching(pub(super) Cluster);
+/// Runs the caches of a cluster.
+pub(super) struct CachesRunnable(pub(super) ClusterHandle);
 
-impl Runnable for Caching {
+impl Runnable for CachesRunnable {
     fn name(&self) -> String {
         format!("caches of {}", self.0.name)
     }
@@ -97,13 +98,13 @@ impl Runnable for Caching {
         Stage::Caches
     }
 
-    fn prepare<'a>(&'a mut self, _: &'a RunContext) -> Prepare<'a> {
-        // Not waited for: whoever needs a cache waits for that one, and a kind may not be served yet.
+    fn prepare<'a>(&'a mut self, _: &'a RunContext) -> RunnableFuture<'a> {
+        // Not waited for: users of a cache wait for that one, and a kind may not be served yet.
         self.0.caches().start();
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             cx.stop().cancelled().await;
             self.0.caches().stop().await;

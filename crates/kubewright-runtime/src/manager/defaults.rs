@@ -1,4 +1,4 @@
-//! What a manager brings along: an election by a Lease, events in the API, probes and metrics over HTTP.
+//! Defaults of a manager: election by a Lease, events in the API, probes and metrics over HTTP.
 
 use std::{
     sync::{
@@ -12,29 +12,29 @@ use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{
-    Candidacy, Cluster, Prepare, RunContext, Runnable, Stage, Tenure,
+    ClusterHandle, HeldLease, LeaderElector, RunContext, Runnable, RunnableFuture, Stage,
     election::{LeaderElection, Leadership},
     serve::{Checks, Endpoint, Metrics, Server},
 };
 use crate::{
     Error,
     controller::EventSink,
-    events::{EventBroadcaster, Recorder, Reference},
+    events::{EventBroadcaster, EventType, Recorder, Reference},
 };
 
-/// How long the last events may take to reach the server when all else has stopped.
+/// Time-out for writing the last events when everything else has stopped.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
-impl Candidacy for LeaderElection {
-    fn lead(self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn Tenure>, Error>> {
-        Box::pin(async move { Ok(Box::new(self.acquire().await) as Box<dyn Tenure>) })
+impl LeaderElector for LeaderElection {
+    fn acquire(self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn HeldLease>, Error>> {
+        Box::pin(async move { Ok(Box::new(LeaderElection::acquire(&self).await) as Box<dyn HeldLease>) })
     }
 }
 
-impl Tenure for Leadership {
+impl HeldLease for Leadership {
     fn lost(&mut self) -> BoxFuture<'_, ()> {
-        let term = self.term();
-        Box::pin(async move { term.ended().await })
+        let handle = self.handle();
+        Box::pin(async move { handle.ended().await })
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
@@ -47,17 +47,12 @@ impl Tenure for Leadership {
 }
 
 impl EventSink for Recorder {
-    fn record(&self, regarding: &ObjectReference, warning: bool, reason: &str, message: &str) {
-        let regarding = Reference::from(regarding.clone());
-        if warning {
-            self.warning(&regarding, reason, message);
-        } else {
-            self.normal(&regarding, reason, message);
-        }
+    fn record(&self, regarding: &ObjectReference, event_type: EventType, reason: &str, message: &str) {
+        self.event(&Reference::from(regarding.clone())).record(event_type, reason, message);
     }
 }
 
-/// Keeps the events flowing until everything that makes them has stopped.
+/// Stops the event broadcaster after everything that records events.
 pub(super) struct Events(pub(super) EventBroadcaster);
 
 impl Runnable for Events {
@@ -69,7 +64,7 @@ impl Runnable for Events {
         Stage::Serving
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             cx.stop().cancelled().await;
             self.0.shutdown(LAST_EVENTS).await;
@@ -78,18 +73,18 @@ impl Runnable for Events {
     }
 }
 
-/// Where a manager serves unless told otherwise: controller-runtime's address for metrics.
+/// Default address of probes and metrics; controller-runtime's address for metrics.
 const ADDRESS: &str = ":8080";
-/// What else may say where, for those who run a program that they did not write.
+/// Environment variable that overrides the default address.
 const VARIABLE: &str = "KUBEWRIGHT_SERVE";
 
-/// Where a manager serves that was not told: on the usual address if the process is its own, otherwise nowhere.
+/// The default endpoint: the default address if the manager owns the process, otherwise none.
 pub(super) fn default_endpoint(owns_process: bool) -> Endpoint {
     let address = || std::env::var(VARIABLE).unwrap_or_else(|_| ADDRESS.to_owned());
-    Endpoint::at(if owns_process { address() } else { "0".to_owned() })
+    Endpoint::new(if owns_process { address() } else { "0".to_owned() })
 }
 
-/// What is served: probes and metrics on one address, or each on its own.
+/// HTTP servers for probes and metrics, on one address or on one each.
 pub(super) struct Serving {
     probes: Endpoint,
     metrics: Option<Endpoint>,
@@ -103,13 +98,13 @@ impl Serving {
         Self { probes, metrics, healthz, readyz, servers: Vec::new() }
     }
 
-    /// Makes readiness depend on the caches of these clusters: it begins when what this returns is started.
-    pub(super) fn ready_when_filled(&self, clusters: Vec<Cluster>) -> Filled {
+    /// Adds the readiness check of these clusters' caches; it can pass while the returned runnable runs.
+    pub(super) fn ready_when_synced(&self, clusters: Vec<ClusterHandle>) -> CachesReadiness {
         let started = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&started);
+        let observed = Arc::clone(&started);
         self.readyz.add("caches", move || {
             let missing: Vec<_> = clusters.iter().flat_map(|cluster| cluster.caches().unsynced()).collect();
-            let started = seen.load(Ordering::Acquire);
+            let started = observed.load(Ordering::Acquire);
             async move {
                 match (started, missing.is_empty()) {
                     (true, true) => Ok(()),
@@ -118,19 +113,19 @@ impl Serving {
                 }
             }
         });
-        Filled(started)
+        CachesReadiness(started)
     }
 }
 
-/// Runs while the caches do, and says so.
-pub(super) struct Filled(Arc<AtomicBool>);
+/// Runnable that marks the stage of the caches as running.
+pub(super) struct CachesReadiness(Arc<AtomicBool>);
 
-impl Runnable for Filled {
+impl Runnable for CachesReadiness {
     fn name(&self) -> String {
         "readiness".to_owned()
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             self.0.store(true, Ordering::Release);
             cx.stop().cancelled().await;
@@ -149,14 +144,14 @@ impl Runnable for Serving {
         Stage::Serving
     }
 
-    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         Box::pin(async move {
             let client = cx.client().client();
-            let measured = Metrics::global().clone();
+            let metrics = Metrics::global().clone();
             let probes = self.probes.server(client).healthz(self.healthz.clone()).readyz(self.readyz.clone());
             let servers = match &self.metrics {
-                None => vec![probes.metrics(measured)],
-                Some(elsewhere) => vec![probes, elsewhere.server(client).metrics(measured)],
+                None => vec![probes.metrics(metrics)],
+                Some(endpoint) => vec![probes, endpoint.server(client).metrics(metrics)],
             };
             for server in servers {
                 self.servers.push(server.listen().await?);
@@ -170,7 +165,7 @@ impl Runnable for Serving {
         })
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             join_all(self.servers.into_iter().map(|server| server.run(cx.stop().clone()))).await;
             Ok(())

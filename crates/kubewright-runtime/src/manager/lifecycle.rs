@@ -1,4 +1,4 @@
-//! Up in order, down in reverse.
+//! Starts runnables stage by stage and stops them in reverse.
 
 use std::{io, time::Duration};
 
@@ -11,39 +11,40 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Candidacy, RunContext, Runnable, Stage, signals::Signals};
+use super::{LeaderElector, RunContext, Runnable, Stage, signals::Signals};
 use crate::Error;
 use kubewright_core::panic_message;
 
-/// Why a manager ended other than by being asked to.
+/// Error that a manager ended with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagerError {
-    /// Something that it ran failed.
+    /// A runnable failed.
     #[error("{runnable} failed: {source}")]
     Failed {
-        /// What failed.
+        /// The name of the runnable.
         runnable: String,
-        /// How.
+        /// Its error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This replica no longer leads. What it was doing was dropped.
+    /// This replica lost leadership; its leader-elected runnables were aborted.
     #[error("leadership was lost: the process should end, and another replica goes on")]
     LeadershipLost,
-    /// Something did not finish in time and was dropped.
+    /// Runnables did not stop within the grace period and were aborted.
     #[error("not finished within the grace period of {grace:?} and dropped: {}", .runnables.join(", "))]
     GraceExceeded {
-        /// How long they had.
+        /// The grace period.
         grace: Duration,
-        /// What was dropped.
+        /// The names of the runnables.
         runnables: Vec<String>,
     },
-    /// Two of the same name, such as two controllers of one kind: their logs, metrics and journals could not be told apart.
+    /// Two runnables have the same name, such as two controllers of one kind: their logs, metrics and
+    /// journals would be mixed.
     #[error(
         "there are two of the name {runnable:?}: give one of them another name, a controller with `named`"
     )]
     SameName {
-        /// What there are two of.
+        /// The name.
         runnable: String,
     },
     /// The process cannot listen for signals.
@@ -51,21 +52,21 @@ pub enum ManagerError {
     Signals(#[from] io::Error),
 }
 
-/// A manager on its way up, running, and on its way down.
+/// State of a running manager.
 pub(super) struct Lifecycle {
     name: String,
     context: RunContext,
-    /// What is not started yet, by stage.
+    /// Runnables that have not started.
     waiting: Vec<Box<dyn Runnable>>,
     added: mpsc::UnboundedReceiver<Box<dyn Runnable>>,
-    candidacy: Option<Box<dyn Candidacy>>,
+    leader_elector: Option<Box<dyn LeaderElector>>,
     grace: Duration,
     signals: bool,
     stops: [CancellationToken; Stage::ALL.len()],
     tasks: JoinSet<Result<(), Error>>,
     running: IndexMap<Id, Running>,
-    /// Something of the elected was dropped in the middle of its work.
-    dropped_elected: bool,
+    /// Whether a leader-elected runnable was aborted.
+    aborted_elected: bool,
 }
 
 struct Running {
@@ -74,12 +75,12 @@ struct Running {
     abort: AbortHandle,
 }
 
-/// What this replica is.
+/// Leadership of this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum LeaderState {
     Candidate,
     Leader,
-    Deposed,
+    Lost,
 }
 
 impl Lifecycle {
@@ -94,18 +95,18 @@ impl Lifecycle {
             context,
             waiting,
             added,
-            candidacy: None,
+            leader_elector: None,
             grace: Duration::from_secs(30),
             signals: true,
             stops: std::array::from_fn(|_| CancellationToken::new()),
             tasks: JoinSet::new(),
             running: IndexMap::new(),
-            dropped_elected: false,
+            aborted_elected: false,
         }
     }
 
-    pub(super) fn candidacy(mut self, candidacy: Option<Box<dyn Candidacy>>) -> Self {
-        self.candidacy = candidacy;
+    pub(super) fn leader_elector(mut self, leader_elector: Option<Box<dyn LeaderElector>>) -> Self {
+        self.leader_elector = leader_elector;
         self
     }
 
@@ -122,30 +123,30 @@ impl Lifecycle {
     pub(super) async fn run(mut self) -> Result<(), Error> {
         let mut signals =
             if self.signals { Signals::listen().map_err(ManagerError::Signals)? } else { Signals::none() };
-        let (standing, mut seen) = watch::channel(Standing::Candidate);
+        let (leader_state, mut observed) = watch::channel(LeaderState::Candidate);
         let mut election = None;
-        let ended = self.up(&mut signals, &standing, &mut seen, &mut election).await;
-        // Nobody can add to a manager that is on its way down.
+        let ended = self.up(&mut signals, &leader_state, &mut observed, &mut election).await;
+        // Nothing can be added to a manager that is stopping.
         self.added.close();
-        if *standing.borrow() == Standing::Deposed {
-            self.depose();
+        if *leader_state.borrow() == LeaderState::Lost {
+            self.abort_elected();
         }
         self.context.manager.inner.leading.send_replace(false);
-        let down = self.down(&mut signals, &mut seen).await;
+        let down = self.down(&mut signals, &mut observed).await;
         if let Some(election) = election {
-            election.end(!self.dropped_elected).await;
+            election.end(!self.aborted_elected).await;
         }
         tracing::info!(manager = self.name, "manager stopped");
         ended?;
         Ok(down?)
     }
 
-    /// Starts stage by stage, then waits for something to end it.
+    /// Starts stage by stage, then waits for a reason to stop.
     async fn up(
         &mut self,
         signals: &mut Signals,
-        standing: &watch::Sender<Standing>,
-        seen: &mut watch::Receiver<Standing>,
+        leader_state: &watch::Sender<LeaderState>,
+        observed: &mut watch::Receiver<LeaderState>,
         election: &mut Option<Election>,
     ) -> Result<(), ManagerError> {
         let stop = self.context.manager.inner.stop.clone();
@@ -154,19 +155,22 @@ impl Lifecycle {
         let mut unprepared = FuturesUnordered::new();
         let (failing, mut failed) = mpsc::channel(1);
         loop {
-            // Receivers whose sender is gone belong to runnables that have failed, which the tasks tell of.
+            // A closed receiver belongs to a runnable that has failed; its task reports the error.
             while unprepared.is_empty()
                 && let Some(stage) = stages.next()
             {
                 reached = Some(stage);
                 if stage == Stage::Elected {
-                    *election =
-                        Some(Election::hold(self.candidacy.take(), standing.clone(), failing.clone()));
+                    *election = Some(Election::start(
+                        self.leader_elector.take(),
+                        leader_state.clone(),
+                        failing.clone(),
+                    ));
                 }
                 let starting: Vec<_> =
                     self.waiting.extract_if(.., |runnable| runnable.stage() == stage).collect();
                 for runnable in starting {
-                    let prepared = self.start(runnable, seen.clone());
+                    let prepared = self.start(runnable, observed.clone());
                     if stage != Stage::Elected {
                         unprepared.push(prepared);
                     }
@@ -179,13 +183,13 @@ impl Lifecycle {
                     tracing::info!(manager = self.name, signal, "stopping");
                     return Ok(());
                 }
-                changed = seen.changed() => {
-                    let now = *seen.borrow_and_update();
-                    self.context.manager.inner.leading.send_replace(now == Standing::Leader);
-                    if now == Standing::Deposed {
+                changed = observed.changed() => {
+                    let now = *observed.borrow_and_update();
+                    self.context.manager.inner.leading.send_replace(now == LeaderState::Leader);
+                    if now == LeaderState::Lost {
                         return Err(ManagerError::LeadershipLost);
                     }
-                    if changed.is_ok() && now == Standing::Leader {
+                    if changed.is_ok() && now == LeaderState::Leader {
                         tracing::info!(manager = self.name, "leading");
                     }
                 }
@@ -193,7 +197,7 @@ impl Lifecycle {
                 Some(_) = unprepared.next() => {}
                 Some(runnable) = self.added.recv() => {
                     if reached >= Some(runnable.stage()) {
-                        drop(self.start(runnable, seen.clone()));
+                        drop(self.start(runnable, observed.clone()));
                     } else {
                         self.waiting.push(runnable);
                     }
@@ -206,11 +210,11 @@ impl Lifecycle {
         }
     }
 
-    /// Runs one runnable on a task of its own; the receiver hears when it is prepared.
+    /// Spawns a runnable; the receiver resolves when it is prepared.
     fn start(
         &mut self,
         mut runnable: Box<dyn Runnable>,
-        mut standing: watch::Receiver<Standing>,
+        mut leader_state: watch::Receiver<LeaderState>,
     ) -> oneshot::Receiver<()> {
         let (prepared, wait) = oneshot::channel();
         let (name, stage) = (runnable.name(), runnable.stage());
@@ -224,13 +228,13 @@ impl Lifecycle {
                 () = stop.cancelled() => return Ok(()),
                 ready = runnable.prepare(&cx) => ready?,
             }
-            // Nobody may be waiting: the elected, and what was added later.
+            // Leader-elected and later added runnables are not waited for.
             let _ = prepared.send(());
             if stage == Stage::Elected {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => return Ok(()),
-                    leading = standing.wait_for(|standing| *standing == Standing::Leader) => {
+                    leading = leader_state.wait_for(|leader_state| *leader_state == LeaderState::Leader) => {
                         if leading.is_err() {
                             return Ok(());
                         }
@@ -262,109 +266,110 @@ impl Lifecycle {
     async fn down(
         &mut self,
         signals: &mut Signals,
-        standing: &mut watch::Receiver<Standing>,
+        leader_state: &mut watch::Receiver<LeaderState>,
     ) -> Result<(), ManagerError> {
         let deadline = Instant::now() + self.grace;
         let mut failure = Ok(());
         for stage in Stage::ALL.into_iter().rev() {
             self.stops[stage as usize].cancel();
-            while self.running.values().any(|held| held.stage == stage) {
+            while self.running.values().any(|running| running.stage == stage) {
                 tokio::select! {
                     biased;
                     Some(ended) = self.tasks.join_next_with_id() => {
                         let ended = self.ended(ended);
                         failure = failure.and(ended);
                     }
-                    // The lease is held until the elected have stopped, and may be lost even then.
-                    Ok(()) = standing.changed() => {
-                        if *standing.borrow_and_update() == Standing::Deposed {
-                            self.depose();
+                    // The lease is held until the leader-elected runnables have stopped, and may be lost even
+                    // then.
+                    Ok(()) = leader_state.changed() => {
+                        if *leader_state.borrow_and_update() == LeaderState::Lost {
+                            self.abort_elected();
                             failure = failure.and(Err(ManagerError::LeadershipLost));
                         }
                     }
-                    _ = signals.next() => return Err(self.drop_all()),
-                    () = sleep_until(deadline) => return Err(self.drop_all()),
+                    _ = signals.next() => return Err(self.abort_all()),
+                    () = sleep_until(deadline) => return Err(self.abort_all()),
                 }
             }
         }
         failure
     }
 
-    /// Another replica may begin any moment: nothing of the elected may go on.
-    fn depose(&mut self) {
-        for held in self.running.values().filter(|held| held.stage == Stage::Elected) {
-            held.abort.abort();
-            self.dropped_elected = true;
+    /// Aborts the leader-elected runnables: another replica may start any moment.
+    fn abort_elected(&mut self) {
+        for running in self.running.values().filter(|running| running.stage == Stage::Elected) {
+            running.abort.abort();
+            self.aborted_elected = true;
         }
     }
 
-    fn drop_all(&mut self) -> ManagerError {
-        self.dropped_elected |= self.running.values().any(|held| held.stage == Stage::Elected);
+    fn abort_all(&mut self) -> ManagerError {
+        self.aborted_elected |= self.running.values().any(|running| running.stage == Stage::Elected);
         self.tasks.abort_all();
-        let runnables = self.running.drain(..).map(|(_, held)| held.name).collect();
+        let runnables = self.running.drain(..).map(|(_, running)| running.name).collect();
         ManagerError::GraceExceeded { grace: self.grace, runnables }
     }
 }
 
-/// The part of a manager that leads, or waits to.
+/// Task that acquires and holds leadership.
 struct Election {
     release: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Election {
-    /// Leads until asked to release. Without anybody to ask, at once.
-    fn hold(
-        candidacy: Option<Box<dyn Candidacy>>,
-        standing: watch::Sender<Standing>,
+    /// Holds leadership until it is released; without an elector, leads at once.
+    fn start(
+        leader_elector: Option<Box<dyn LeaderElector>>,
+        leader_state: watch::Sender<LeaderState>,
         failing: mpsc::Sender<Error>,
     ) -> Self {
         let (release, mut released) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            let Some(candidacy) = candidacy else {
-                standing.send_replace(Standing::Leader);
-                // An error says that the manager is gone, which is the same to us.
+            let Some(leader_elector) = leader_elector else {
+                leader_state.send_replace(LeaderState::Leader);
+                // An error means that the manager was dropped.
                 let _ = released.await;
                 return;
             };
-            let led = tokio::select! {
+            let acquired = tokio::select! {
                 biased;
                 _ = &mut released => return,
-                led = candidacy.lead() => led,
+                acquired = leader_elector.acquire() => acquired,
             };
-            let mut term = match led {
-                Ok(term) => term,
-                // A manager that is on its way down has no use for it.
+            let mut lease = match acquired {
+                Ok(lease) => lease,
+                // A manager that is stopping has dropped the receiver.
                 Err(error) => return drop(failing.send(error).await),
             };
-            standing.send_replace(Standing::Leader);
+            leader_state.send_replace(LeaderState::Leader);
             let asked = tokio::select! {
                 biased;
-                () = term.lost() => {
-                    standing.send_replace(Standing::Deposed);
+                () = lease.lost() => {
+                    leader_state.send_replace(LeaderState::Lost);
                     return;
                 }
                 asked = &mut released => asked,
             };
             match asked {
-                Ok(()) => term.release().await,
-                // Dropped, and with it what it ran.
-                Err(_) => term.abandon(),
+                Ok(()) => lease.release().await,
+                // The manager was dropped while runnables were running.
+                Err(_) => lease.abandon(),
             }
         });
         Self { release, task }
     }
 
-    /// Gives leadership up when all that was done under it is done; otherwise it runs out by itself.
-    async fn end(self, all_done: bool) {
+    /// Releases leadership if all runnables have stopped by themselves; otherwise lets it expire.
+    async fn end(self, all_stopped: bool) {
         let Self { release, task } = self;
-        if all_done {
-            // An error says that it was lost before.
+        if all_stopped {
+            // An error means that leadership was lost before.
             let _ = release.send(());
         } else {
             drop(release);
         }
-        // It ends by itself, and fails only by a panic, which has been reported.
+        // The task ends by itself or by a panic, which tokio has reported.
         let _ = task.await;
     }
 }

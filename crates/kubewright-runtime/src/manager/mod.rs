@@ -1,25 +1,27 @@
-//! The manager: everything an operator runs, started in the right order and stopped in reverse.
+//! Runs the parts of an operator: started in order, stopped in reverse.
 //!
 //! ```text
 //!  up:    Serving ─▶ Webhooks ─▶ Caches ─▶ Others ─▶ (leadership) ─▶ Elected
 //!  down:  Elected ─▶ Others ─▶ Caches ─▶ Webhooks ─▶ Serving ─▶ the lease
 //! ```
 //!
-//! - [`Manager::builder`]: begin here; the smallest program is on the page of [`controller`](crate::controller).
-//! - [`Runnable`]: whatever else should run: a server, a loop, a controller. [`Stage`] says when.
+//! - [`Manager::builder`]: entry point; the [`controller`](crate::controller) module has a whole program.
+//! - [`Runnable`]: anything else to run, such as a server or a loop. [`Stage`] is its place in the order.
 //! - [`ManagerHandle`]: adds runnables while the manager runs, and stops it.
-//! - [`Cluster`]: caches and client of one cluster. A manager has its own and may hold others, to watch across them.
-//! - [`Candidacy`]: who decides which replica runs the elected; [`election`] by a Lease.
+//! - [`ClusterHandle`]: caches and client of one cluster. A manager has its own, and may run others to watch
+//!   across clusters.
+//! - [`LeaderElector`]: decides which replica runs the leader-elected stage; [`election`] does so by a Lease.
 //!
-//! # What is promised
-//! - A runnable is started when all of the stage before it are [prepared](Runnable::prepare).
-//! - SIGTERM and SIGINT stop the manager. What runs is told, and has 30 seconds to finish; a second signal ends that.
-//! - When one runnable fails, all are stopped and its error is the manager's.
-//! - When leadership is lost, the elected are dropped at once: another replica may begin any moment.
+//! # Guarantees
+//! - A stage starts when all runnables of the stage before are [prepared](Runnable::prepare).
+//! - SIGTERM and SIGINT stop the manager: runnables have 30 seconds to stop; a second signal aborts them.
+//! - When one runnable fails, all are stopped and the manager returns its error.
+//! - When leadership is lost, leader-elected runnables are aborted at once: another replica may start any
+//!   moment.
 //!
 //! # Pitfalls
-//! - A manager that has returned an error should end its process: what was dropped may have left work half done, and the
-//!   next start looks at everything again.
+//! - End the process when the manager has returned an error: aborted runnables may have left work half done,
+//!   which the next start reconciles.
 
 mod builder;
 mod candidacy;
@@ -33,8 +35,8 @@ pub mod serve;
 mod signals;
 
 pub use builder::{Manager, ManagerBuilder};
-pub use candidacy::{Candidacy, Tenure};
-pub use cluster::Cluster;
+pub use candidacy::{HeldLease, LeaderElector};
+pub use cluster::ClusterHandle;
 pub use handle::{ManagerHandle, Stopped};
 pub use lifecycle::ManagerError;
-pub use runnable::{Prepare, RunContext, Runnable, Stage, function};
+pub use runnable::{RunContext, Runnable, RunnableFuture, Stage, runnable_fn};

@@ -1,4 +1,4 @@
-//! What a manager runs.
+//! Runnables of a manager.
 
 use std::sync::Arc;
 
@@ -13,18 +13,19 @@ use crate::{
 };
 use kubewright_core::Clock;
 
-/// When a runnable is started, and in reverse, stopped.
+/// Stage in which a runnable starts; stages stop in reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Stage {
     /// Health, readiness and metrics: first up, last down.
     Serving,
-    /// Webhooks: the API server may need them to answer our own lists.
+    /// Webhooks, which the API server may call while it answers our own lists.
     Webhooks,
     /// Caches.
     Caches,
-    /// Whatever runs on every replica.
+    /// Runnables of every replica.
     Others,
-    /// Whatever runs on the leader only.
+    /// Runnables of the leader only.
     Elected,
 }
 
@@ -33,33 +34,33 @@ impl Stage {
         [Self::Serving, Self::Webhooks, Self::Caches, Self::Others, Self::Elected];
 }
 
-/// The future of a runnable's work.
-pub type Prepare<'a> = BoxFuture<'a, Result<(), Error>>;
+/// Future of [`Runnable::prepare`] and [`Runnable::run`].
+pub type RunnableFuture<'a> = BoxFuture<'a, Result<(), Error>>;
 
 /// Something that a manager runs.
 ///
-/// A plain function will do for a loop; see [`function`].
+/// [`runnable_fn`] makes one from an async function.
 pub trait Runnable: Send + 'static {
-    /// What it is called in logs and errors.
+    /// The name in logs and errors.
     fn name(&self) -> String;
 
-    /// When it is started.
+    /// The stage in which it starts.
     fn stage(&self) -> Stage {
         Stage::Others
     }
 
-    /// What has to be done before the next stage starts: bind a port, fill a cache. The elected do it before they are
-    /// elected.
-    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
+    /// Prepares what the next stage needs, such as a bound port or a synced cache. Leader-elected runnables
+    /// prepare before they lead.
+    fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         let _ = cx;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Runs until [`RunContext::stop`] is cancelled, or until there is nothing left to do. An error stops the manager.
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static>;
+    /// Runs until [`RunContext::stop`] is cancelled or its work is done. An error stops the manager.
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static>;
 }
 
-/// What a runnable has to work with.
+/// Context of a runnable.
 #[derive(Clone)]
 pub struct RunContext {
     pub(super) client: CachedClient,
@@ -76,22 +77,22 @@ impl RunContext {
         &self.client
     }
 
-    /// Where events about objects go.
+    /// The recorder of events.
     pub fn recorder(&self) -> &Arc<dyn EventSink> {
         &self.recorder
     }
 
-    /// What time it is.
+    /// The clock for timestamps in objects.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Cancelled when it is time to stop.
+    /// Token that is cancelled when the manager stops this stage.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Where the manager's controllers write down what they did, if anybody wants to know.
+    /// The journal of the manager's controllers, if there is one.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
     }
@@ -108,32 +109,32 @@ impl std::fmt::Debug for RunContext {
     }
 }
 
-/// A runnable of a function.
+/// Creates a runnable from an async function.
 ///
 /// ```
-/// use kubewright::{Result, manager::{RunContext, Stage, function}};
+/// use kubewright::{Result, manager::{RunContext, Stage, runnable_fn}};
 ///
-/// let greeter = function("greeter", Stage::Others, |cx: RunContext| async move {
+/// let greeter = runnable_fn("greeter", Stage::Others, |cx: RunContext| async move {
 ///     println!("hello");
 ///     cx.stop().cancelled().await;
 ///     Result::Ok(())
 /// });
 /// ```
-pub fn function<F, Fut>(name: &str, stage: Stage, run: F) -> impl Runnable
+pub fn runnable_fn<F, Fut>(name: &str, stage: Stage, run: F) -> impl Runnable
 where
     F: FnOnce(RunContext) -> Fut + Send + 'static,
     Fut: Future<Output = Result<(), Error>> + Send + 'static,
 {
-    Function { name: name.to_owned(), stage, run }
+    RunnableFn { name: name.to_owned(), stage, run }
 }
 
-struct Function<F> {
+struct RunnableFn<F> {
     name: String,
     stage: Stage,
     run: F,
 }
 
-impl<F, Fut> Runnable for Function<F>
+impl<F, Fut> Runnable for RunnableFn<F>
 where
     F: FnOnce(RunContext) -> Fut + Send + 'static,
     Fut: Future<Output = Result<(), Error>> + Send + 'static,
@@ -146,7 +147,7 @@ where
         self.stage
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin((self.run)(cx))
     }
 }

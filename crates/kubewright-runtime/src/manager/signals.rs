@@ -1,4 +1,4 @@
-//! The signals that ask a process to stop.
+//! Signals that stop the process.
 
 use std::io;
 
@@ -6,34 +6,35 @@ use futures::future::BoxFuture;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, as often as they come.
+/// Stream of SIGTERM and SIGINT.
 pub(super) struct Signals {
     #[cfg(unix)]
     streams: Option<(Signal, Signal)>,
     #[cfg(not(unix))]
-    wanted: bool,
+    enabled: bool,
 }
 
 impl Signals {
-    /// Nobody but [`ManagerHandle::stop`](super::ManagerHandle::stop) stops the manager.
+    /// A stream without signals, for a manager that only [`ManagerHandle::stop`](super::ManagerHandle::stop)
+    /// stops.
     pub(super) fn none() -> Self {
         #[cfg(unix)]
         return Self { streams: None };
         #[cfg(not(unix))]
-        return Self { wanted: false };
+        return Self { enabled: false };
     }
 
-    /// Listens from now on.
+    /// Registers the handlers.
     pub(super) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         return Ok(Self {
             streams: Some((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)),
         });
         #[cfg(not(unix))]
-        return Ok(Self { wanted: true });
+        return Ok(Self { enabled: true });
     }
 
-    /// Waits for the next one, and names it.
+    /// Waits for the next signal and returns its name.
     pub(super) fn next(&mut self) -> BoxFuture<'_, &'static str> {
         Box::pin(async move {
             #[cfg(unix)]
@@ -48,7 +49,7 @@ impl Signals {
                 None => std::future::pending().await,
             }
             #[cfg(not(unix))]
-            if self.wanted && tokio::signal::ctrl_c().await.is_ok() {
+            if self.enabled && tokio::signal::ctrl_c().await.is_ok() {
                 "Ctrl-C"
             } else {
                 std::future::pending().await

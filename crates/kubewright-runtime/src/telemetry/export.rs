@@ -1,4 +1,4 @@
-//! Spans on their way to an OpenTelemetry collector.
+//! Export of spans to an OpenTelemetry collector.
 
 use std::{env, fmt};
 
@@ -14,29 +14,29 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::http_client::RuntimeClient;
 
-/// Why spans cannot be exported.
+/// Error of setting up the export.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// There is nobody to send them.
+    /// There is no tokio runtime.
     #[error("spans are sent by a tokio runtime, and there is none: begin the export inside of one")]
     NoRuntime,
-    /// The environment asks for another exporter.
+    /// `OTEL_TRACES_EXPORTER` names an unsupported exporter.
     #[error("OTEL_TRACES_EXPORTER={0} is not known here: say otlp or none")]
     Exporter(String),
-    /// The environment says something else that makes no sense.
+    /// Another variable is invalid.
     #[error("the OTEL_EXPORTER_OTLP_… variables cannot be used: {0}")]
     Settings(#[from] ExporterBuildError),
 }
 
-/// Sends spans to an OpenTelemetry collector, as the environment says. For a subscriber of one's own:
+/// Exports spans to an OpenTelemetry collector as the environment configures it, for a custom subscriber:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use kubewright::telemetry::SpanExport;
 /// use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
 ///
-/// let export = SpanExport::from_env("sample-controller")?;       // none, if the environment names no collector
+/// let export = SpanExport::from_env("sample-controller")?;       // None if the environment names no collector
 /// let spans = export.as_ref().map(SpanExport::layer);
 /// tracing_subscriber::registry().with(spans).with(tracing_subscriber::fmt::layer()).init();
 /// // … run the manager …
@@ -51,19 +51,19 @@ pub struct SpanExport {
 }
 
 impl SpanExport {
-    /// An export as the `OTEL_…` variables say; none if they name no collector, or say not to.
+    /// Creates an export from the `OTEL_…` variables; `None` if they name no collector or disable it.
     ///
-    /// `service` is the name of the program unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` have another.
+    /// `service` is the service name unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` set another.
     pub fn from_env(service: &str) -> Result<Option<Self>, ExportError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.trim().is_empty());
-        if !is_wanted(variable)? {
+        if !is_enabled(variable)? {
             return Ok(None);
         }
         let runtime = Handle::try_current().map_err(|_| ExportError::NoRuntime)?;
         let client = RuntimeClient::new(runtime, variable);
         let exporter = SpanExporter::builder().with_http().with_http_client(client).build()?;
         let mut resource = Resource::builder();
-        if !names_service(variable) {
+        if !sets_service_name(variable) {
             resource = resource.with_service_name(service.to_owned());
         }
         let provider = SdkTracerProvider::builder()
@@ -73,7 +73,7 @@ impl SpanExport {
         Ok(Some(Self { provider }))
     }
 
-    /// The layer that takes spans out of `tracing`.
+    /// The layer that exports the spans of `tracing`.
     pub fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -81,13 +81,14 @@ impl SpanExport {
         tracing_opentelemetry::layer().with_tracer(self.provider.tracer("kubewright")).with_threads(false)
     }
 
-    /// Sends the spans that have ended so far, and no more after that. Takes five seconds at most.
+    /// Exports the spans that have ended and stops. Takes five seconds at most.
     pub async fn shutdown(self) {
         let (done, finished) = oneshot::channel();
-        // It blocks until the spans are sent, over this very runtime: so not on one of its threads.
+        // The SDK's shutdown blocks until the spans are sent by this runtime, so it must not block one of its
+        // threads.
         let blocking = std::thread::Builder::new().name("last spans".to_owned());
         let started = blocking.spawn(move || {
-            // Nobody hears it when the program did not wait.
+            // An error means that the caller did not wait.
             let _ = done.send(self.provider.shutdown());
         });
         let ended = match started {
@@ -109,9 +110,9 @@ impl fmt::Debug for SpanExport {
     }
 }
 
-/// Whether the environment asks for an export. By the specification it would without a word, to a collector on this
-/// machine; programs without one would then complain every few seconds.
-fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> Result<bool, ExportError> {
+/// Whether the environment enables the export. The specification enables it by default, to a collector on
+/// localhost; programs without one would log errors every few seconds.
+fn is_enabled(variable: impl Fn(&str) -> Option<String>) -> Result<bool, ExportError> {
     if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(false);
     }
@@ -125,13 +126,13 @@ fn is_wanted(variable: impl Fn(&str) -> Option<String>) -> Result<bool, ExportEr
     }
 }
 
-fn names_service(variable: impl Fn(&str) -> Option<String>) -> bool {
+fn sets_service_name(variable: impl Fn(&str) -> Option<String>) -> bool {
     let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     variable("OTEL_SERVICE_NAME").is_some()
         || attributes.split(',').any(|attribute| attribute.trim_start().starts_with("service.name="))
 }
 
-/// Says in the span of a reconcile that it failed, where traces are searched for that.
+/// Sets the status of a reconcile's span to error.
 pub(crate) fn mark_failed(span: &tracing::Span, error: &crate::Error) {
     if !span.is_disabled() {
         span.set_status(Status::error(error.to_string()));
@@ -147,23 +148,23 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_exported_only_where_the_environment_asks_for_it() {
-        let wanted = |set: &[(&str, &str)]| is_wanted(environment(set)).ok();
-        assert_eq!(wanted(&[]), Some(false));
+    fn spans_are_exported_only_if_the_environment_enables_it() {
+        let enabled = |set: &[(&str, &str)]| is_enabled(environment(set)).ok();
+        assert_eq!(enabled(&[]), Some(false));
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
-        assert_eq!(wanted(&[endpoint]), Some(true));
-        assert_eq!(wanted(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/v1/traces")]), Some(true));
-        assert_eq!(wanted(&[("OTEL_TRACES_EXPORTER", "otlp")]), Some(true));
-        assert_eq!(wanted(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]), Some(false));
-        assert_eq!(wanted(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]), Some(false));
-        let refused = is_wanted(environment(&[("OTEL_TRACES_EXPORTER", "zipkin")])).unwrap_err();
+        assert_eq!(enabled(&[endpoint]), Some(true));
+        assert_eq!(enabled(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c/v1/traces")]), Some(true));
+        assert_eq!(enabled(&[("OTEL_TRACES_EXPORTER", "otlp")]), Some(true));
+        assert_eq!(enabled(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]), Some(false));
+        assert_eq!(enabled(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]), Some(false));
+        let refused = is_enabled(environment(&[("OTEL_TRACES_EXPORTER", "zipkin")])).unwrap_err();
         assert!(refused.to_string().contains("zipkin"), "{refused}");
     }
 
     #[test]
-    fn the_environment_may_name_the_service() {
-        assert!(!names_service(environment(&[("OTEL_RESOURCE_ATTRIBUTES", "team=shop")])));
-        assert!(names_service(environment(&[("OTEL_RESOURCE_ATTRIBUTES", "team=shop, service.name=x")])));
-        assert!(names_service(environment(&[("OTEL_SERVICE_NAME", "x")])));
+    fn the_environment_may_set_the_service_name() {
+        assert!(!sets_service_name(environment(&[("OTEL_RESOURCE_ATTRIBUTES", "team=shop")])));
+        assert!(sets_service_name(environment(&[("OTEL_RESOURCE_ATTRIBUTES", "team=shop, service.name=x")])));
+        assert!(sets_service_name(environment(&[("OTEL_SERVICE_NAME", "x")])));
     }
 }

@@ -1,7 +1,7 @@
-//! HTTP for the exporter, on the tokio runtime of the program.
+//! HTTP client of the exporter, on the program's tokio runtime.
 //!
-//! The SDK exports from a thread of its own that has no reactor. The clients that come with it block that thread, or need
-//! a second HTTP and TLS stack; this one hands each request to the runtime that is there, over the stack that is there.
+//! The SDK exports from a thread of its own without a reactor. The clients that come with it block that
+//! thread or need a second HTTP and TLS stack; this one spawns each request on the existing runtime.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -16,42 +16,42 @@ use hyper_util::{
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::Handle;
 
-/// How long the collector may take, unless the environment says otherwise.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More than any answer of a collector, which says nothing or which spans it did not take.
-const LARGEST_ANSWER: usize = 1 << 20;
+/// Default time-out of a request to the collector.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Size limit of responses, which are empty or list rejected spans.
+const MAX_RESPONSE: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(super) struct RuntimeClient {
     runtime: Handle,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl RuntimeClient {
     pub(super) fn new(runtime: Handle, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let named = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
-        let patience = named.iter().find_map(|name| variable(name)?.trim().parse().ok());
+        let variables = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
+        let timeout = variables.iter().find_map(|name| variable(name)?.trim().parse().ok());
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(tls()).https_or_http().enable_http1().build();
         Self {
             runtime,
             client: Client::builder(TokioExecutor::new()).build(connector),
-            patience: patience.map_or(PATIENCE, Duration::from_millis),
+            timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis),
         }
     }
 
     async fn send(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let exchange = async {
             let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
-            let body = Limited::new(body, LARGEST_ANSWER).collect().await?.to_bytes();
+            let body = Limited::new(body, MAX_RESPONSE).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(head, body))
         };
-        tokio::time::timeout(self.patience, exchange).await?
+        tokio::time::timeout(self.timeout, exchange).await?
     }
 }
 
-/// With the certificates that this machine trusts; without any, only collectors without TLS can be reached.
+/// TLS with the system's trusted certificates; without any, only collectors without TLS can be reached.
 fn tls() -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -66,16 +66,16 @@ fn tls() -> rustls::ClientConfig {
     }
 }
 
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for RuntimeClient {
-    fn send_bytes<'s, 'a>(&'s self, request: Request<Bytes>) -> Answer<'a>
+    fn send_bytes<'s, 'a>(&'s self, request: Request<Bytes>) -> ResponseFuture<'a>
     where
         's: 'a,
         Self: 'a,
     {
         let sending = self.runtime.spawn(self.clone().send(request));
-        // Without a reactor one can still wait for a task. It fails when the runtime is gone.
+        // Awaiting a task needs no reactor. It fails when the runtime is gone.
         Box::pin(async move { sending.await? })
     }
 }

@@ -1,21 +1,23 @@
-//! The log of a program, and where the spans of its reconciles go.
+//! Logging and tracing of an operator.
 //!
-//! A [manager](crate::manager::ManagerBuilder::signals) that owns its process calls [`Telemetry::init`] by itself, so an
-//! operator needs no line of code for any of this:
+//! A [manager](crate::manager::ManagerBuilder::signals) that owns its process calls [`Telemetry::init`]
+//! itself, so an operator needs no code for it:
 //!
-//! - **Logs** go to standard error, as `RUST_LOG` says (`info` unless it does): `RUST_LOG=kubewright=debug,info`.
-//! - **Spans** go to an OpenTelemetry collector, with the feature `otel` and where the environment names one:
-//!   `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318`. There is one for every reconcile, with the controller, the
-//!   object, the number of the reconcile, what triggered it, how often it was retried and how it ended. All variables of
-//!   the OpenTelemetry specification that its Rust SDK knows are read (`OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`,
-//!   `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`); the protocol is OTLP over HTTP, in protobuf.
+//! - **Logs** go to standard error, filtered by `RUST_LOG` (`info` by default):
+//!   `RUST_LOG=kubewright=debug,info`.
+//! - **Spans** go to an OpenTelemetry collector, with the feature `otel` and if the environment names one:
+//!   `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318`. Each reconcile has a span with the controller, the
+//!   object, the number of the reconcile, its trigger, the number of retries and the outcome. All variables
+//!   of the OpenTelemetry specification that its Rust SDK supports are read (`OTEL_SERVICE_NAME`,
+//!   `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`); the
+//!   protocol is OTLP over HTTP with protobuf.
 //!
-//! Whoever sets a `tracing` subscriber before the manager runs keeps it, and nothing of this happens. With the feature
-//! `otel`, `SpanExport` is the part that such a subscriber can take over.
+//! A `tracing` subscriber that is set before the manager runs is kept, and nothing of this happens. With the
+//! feature `otel`, `SpanExport` provides the layer for such a subscriber.
 //!
 //! # Pitfalls
-//! - A collector that is not there, or a variable that makes no sense, is reported in the log and never stops the program.
-//! - Log levels do not decide about spans: `RUST_LOG=warn` still exports them. To export fewer, set a sampler.
+//! - An unreachable collector or an invalid variable is logged and never stops the program.
+//! - Log levels do not affect spans: `RUST_LOG=warn` still exports them. Set a sampler to export fewer.
 
 #[cfg(feature = "otel")]
 mod export;
@@ -31,7 +33,7 @@ pub(crate) use self::export::mark_failed;
 #[cfg(feature = "otel")]
 pub use self::export::{ExportError, SpanExport};
 
-/// The log of this process, and the way of its spans out of it.
+/// The process's logging and span export.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -50,14 +52,14 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sets the subscriber of the process, unless there is one. `service` is what the program is called among others.
+    /// Sets the global subscriber, unless there is one. `service` is the OpenTelemetry service name.
     ///
     /// Must be called inside a tokio runtime for spans to be exported.
     pub fn init(service: &str) -> Self {
         if tracing::dispatcher::has_been_set() {
-            return Self::nothing();
+            return Self::disabled();
         }
-        let (filter, misread) = filter();
+        let (filter, invalid) = filter();
         let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(filter);
         let registry = tracing_subscriber::registry().with(log);
         #[cfg(feature = "otel")]
@@ -67,7 +69,7 @@ impl Telemetry {
                 Err(fault) => (None, Some(fault)),
             };
             let spans = export.as_ref().map(|export| export.layer().with_filter(LevelFilter::INFO));
-            // It fails when somebody else has set one this moment, which is as good.
+            // It fails if another subscriber was set in the meantime, which is then used.
             let _ = registry.with(spans).try_init();
             if let Some(fault) = fault {
                 tracing::error!(error = %kubewright_core::error::OneLine(&fault), "spans are not exported");
@@ -77,22 +79,22 @@ impl Telemetry {
         #[cfg(not(feature = "otel"))]
         let telemetry = {
             let _ = (registry.try_init(), service);
-            Self::nothing()
+            Self::disabled()
         };
-        if let Some(misread) = misread {
-            tracing::warn!(%misread, "RUST_LOG is not understood: logging at info");
+        if let Some(invalid) = invalid {
+            tracing::warn!(%invalid, "RUST_LOG is not understood: logging at info");
         }
         telemetry
     }
 
-    fn nothing() -> Self {
+    fn disabled() -> Self {
         Self {
             #[cfg(feature = "otel")]
             export: None,
         }
     }
 
-    /// Sends what is left; a few seconds at most.
+    /// Exports the remaining spans, within a few seconds.
     #[cfg_attr(
         not(feature = "otel"),
         expect(clippy::unused_async, reason = "there is nothing to send without otel")
@@ -105,12 +107,12 @@ impl Telemetry {
     }
 }
 
-/// What `RUST_LOG` says, and what is wrong with it.
+/// The filter of `RUST_LOG`, and the error if it is invalid.
 fn filter() -> (EnvFilter, Option<String>) {
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
     match filter.clone().try_from_env() {
         Ok(filter) => (filter, None),
-        // Not set at all is no mistake.
+        // An unset variable is no error.
         Err(fault) => {
             let set = std::env::var_os(EnvFilter::DEFAULT_ENV).is_some();
             (filter.parse_lossy(""), set.then(|| fault.to_string()))

@@ -1,32 +1,33 @@
-//! Why an apply is refused, in the words of the API server.
+//! Server-side apply errors, with the messages of kube-apiserver.
 
 use std::fmt;
 
 use super::{
-    managed::{ManagedError, ManagerId, Operation},
+    managed::{ManagedFieldsError, ManagerId, Operation},
     path::PathElement,
 };
 use crate::go;
 
-/// Why an apply is refused. The text is the message of the answer; [`ApplyError::code`] its status.
+/// Error of an apply. Its text is the message of the response, [`ApplyError::code`] its status code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApplyError {
-    /// Others own fields with other values; `force` would take them over.
+    /// Other managers own fields with other values; `force` would take them over.
     #[error("{0}")]
     Conflict(Conflicts),
-    /// The request itself is wrong.
+    /// The request is invalid.
     #[error("{0}")]
     BadRequest(String),
-    /// The configuration or the live object does not fit the schema.
+    /// The configuration or the live object does not match the schema.
     #[error("{0}")]
     Internal(String),
-    /// The live object's managedFields cannot be read.
+    /// The live object's managedFields are malformed.
     #[error("failed to decode managed fields: {0}")]
-    Managed(#[from] ManagedError),
+    Managed(#[from] ManagedFieldsError),
 }
 
 impl ApplyError {
-    /// The HTTP status of the answer.
+    /// Returns the HTTP status code of the response.
     pub fn code(&self) -> u16 {
         match self {
             Self::Conflict(_) => 409,
@@ -36,28 +37,28 @@ impl ApplyError {
     }
 }
 
-/// One field that somebody else owns.
+/// Field owned by another manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// Who.
+    /// The owner.
     pub manager: ManagerId,
-    /// Which field.
+    /// The path of the field.
     pub path: Vec<PathElement>,
 }
 
 impl Conflict {
-    /// The path as a cause names it: `.spec.replicas`.
+    /// Returns the path as a status cause names it: `.spec.replicas`.
     pub fn field(&self) -> String {
         self.path.iter().map(ToString::to_string).collect()
     }
 
-    /// The message of the cause: `conflict with "a-mgr"`.
+    /// Returns the message of the status cause: `conflict with "a-mgr"`.
     pub fn message(&self) -> String {
         format!("conflict with {}", describe(&self.manager))
     }
 }
 
-/// All conflicts of an apply.
+/// Conflicts of an apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 

@@ -1,19 +1,21 @@
-//! The way from client-side to server-side `kubectl apply`: its annotation says which fields kubectl already
-//! manages, and is kept up to date so that the way back stays open.
+//! Migration between client-side and server-side `kubectl apply`.
+//!
+//! The last-applied annotation tells which fields kubectl already manages; it is kept up to date so that
+//! users can switch back.
 
 use serde_json::{Value, json};
 
 use super::{set::FieldSet, typed};
 use crate::{TypeRef, go};
 
-/// The field manager to which all this applies.
+/// Field manager whose applies are migrated.
 pub(super) const KUBECTL: &str = "kubectl";
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// All annotations of an object together may not be larger.
+/// Maximum total size of the annotations of an object.
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
 
-/// The fields of the last client-side configuration that the live object still has.
+/// Returns the fields of the last client-side configuration that the live object still has unchanged.
 pub(super) fn unchanged_fields(schema: &TypeRef, api_version: &str, live: &Value) -> Option<FieldSet> {
     let text = live.pointer("/metadata/annotations")?.get(ANNOTATION)?.as_str()?;
     let last: Value = serde_json::from_str(text).ok()?;
@@ -27,7 +29,7 @@ pub(super) fn unchanged_fields(schema: &TypeRef, api_version: &str, live: &Value
     Some(set.difference(&changed.modified).difference(&changed.added).difference(&changed.removed))
 }
 
-/// Writes the configuration into the annotation, if the object has it.
+/// Updates the annotation with the configuration, if the object has the annotation.
 pub(super) fn refresh(object: &mut Value, config: &Value) {
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who owns what, since when.
+//! `metadata.managedFields`: field managers and the fields they own.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::{path::ElementError, set::FieldSet};
 use crate::time;
 
-/// How a manager came by its fields.
+/// Operation by which a manager owns its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By any other write.
+    /// Any other write.
     Update,
 }
 
@@ -25,8 +25,8 @@ impl Operation {
     }
 }
 
-/// What tells one entry from another. The version counts for updates only, so an applier keeps its entry when it
-/// moves to a new version.
+/// Identity of a managedFields entry. The version is part of it for updates only, so an applier keeps its
+/// entry when it moves to a new version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManagerId {
     /// The field manager's name.
@@ -39,57 +39,58 @@ pub struct ManagerId {
     pub subresource: String,
 }
 
-/// What a manager owns.
+/// Fields that a manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owned {
-    /// The paths.
+pub struct OwnedFields {
+    /// The field paths.
     pub set: FieldSet,
-    /// The version in which the paths are written.
+    /// The API version of the paths.
     pub api_version: String,
-    /// When they last changed, in RFC 3339.
+    /// The time of the last change, in RFC 3339.
     pub time: Option<String>,
 }
 
-/// All managers of an object.
+/// Managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Managed(pub BTreeMap<ManagerId, Owned>);
+pub struct ManagedFields(pub BTreeMap<ManagerId, OwnedFields>);
 
-/// Why `managedFields` cannot be read.
+/// Error decoding `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ManagedError {
-    /// Not a list of objects.
+#[non_exhaustive]
+pub enum ManagedFieldsError {
+    /// It is not a list of objects.
     #[error("managedFields must be a list of objects")]
     NotAList,
-    /// Neither `Apply` nor `Update`.
+    /// The operation is neither `Apply` nor `Update`.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// No version.
+    /// The version is missing.
     #[error("apiVersion must not be empty")]
     NoVersion,
-    /// No `fieldsType`.
+    /// The `fieldsType` is missing.
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
-    /// A `fieldsType` other than `FieldsV1`.
+    /// The `fieldsType` is not `FieldsV1`.
     #[error("invalid fieldsType {found:?} in managed fields entry {entry}")]
     FieldsType {
-        /// The position of the entry.
+        /// The index of the entry.
         entry: usize,
-        /// What it says.
+        /// The `fieldsType`.
         found: String,
     },
-    /// A path that cannot be read.
+    /// A path is malformed.
     #[error("error decoding set: {0}")]
     Fields(#[from] ElementError),
 }
 
-impl Managed {
-    /// Reads the entries of an object.
-    pub fn decode(entries: &Value) -> Result<Self, ManagedError> {
+impl ManagedFields {
+    /// Decodes a list of entries.
+    pub fn decode(entries: &Value) -> Result<Self, ManagedFieldsError> {
         let mut managed = Self::default();
         let entries = match entries {
             Value::Null => return Ok(managed),
             Value::Array(entries) => entries,
-            _ => return Err(ManagedError::NotAList),
+            _ => return Err(ManagedFieldsError::NotAList),
         };
         for (i, entry) in entries.iter().enumerate() {
             let (id, owned) = decode_entry(i, entry)?;
@@ -98,12 +99,12 @@ impl Managed {
         Ok(managed)
     }
 
-    /// Reads the entries of an object's metadata.
-    pub fn of(object: &Value) -> Result<Self, ManagedError> {
+    /// Decodes the entries of an object's metadata.
+    pub fn from_object(object: &Value) -> Result<Self, ManagedFieldsError> {
         Self::decode(entries_of(object))
     }
 
-    /// Writes the entries in upstream's order: appliers first, then by time, name, version and subresource.
+    /// Encodes the entries in upstream's order: appliers first, then by time, name, version and subresource.
     pub fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_cached_key(|(id, owned)| {
@@ -118,13 +119,13 @@ impl Managed {
         entries.into_iter().map(|(id, owned)| encode_entry(id, owned)).collect()
     }
 
-    /// Writes the entries into an object's metadata, or removes the field when there is none.
+    /// Writes the entries to an object's metadata, or removes the field if there are none.
     pub fn write_to(&self, object: &mut Value) {
         set_entries(object, self.encode());
     }
 }
 
-/// Writes entries into an object's metadata, or removes the field when there are none.
+/// Writes entries to an object's metadata, or removes the field if there are none.
 pub(super) fn set_entries(object: &mut Value, entries: Vec<Value>) {
     if entries.is_empty() {
         clear(object);
@@ -136,19 +137,19 @@ pub(super) fn set_entries(object: &mut Value, entries: Vec<Value>) {
     }
 }
 
-/// The entries as they stand in an object.
+/// Returns the encoded entries of an object.
 pub(super) fn entries_of(object: &Value) -> &Value {
     object.get("metadata").and_then(|m| m.get("managedFields")).unwrap_or(&Value::Null)
 }
 
-/// Takes `managedFields` out of an object.
+/// Removes `managedFields` from an object.
 pub(super) fn clear(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
 }
 
-/// Whether a writer asks to forget all managers: an empty list, or a list of one empty entry.
+/// Returns whether a request resets field ownership: with an empty list, or a list of one empty entry.
 pub(super) fn is_reset(entries: &Value) -> bool {
     match entries.as_array().map(Vec::as_slice) {
         Some([]) => true,
@@ -159,34 +160,34 @@ pub(super) fn is_reset(entries: &Value) -> bool {
     }
 }
 
-fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, Owned), ManagedError> {
-    let entry = entry.as_object().ok_or(ManagedError::NotAList)?;
+fn decode_entry(i: usize, entry: &Value) -> Result<(ManagerId, OwnedFields), ManagedFieldsError> {
+    let entry = entry.as_object().ok_or(ManagedFieldsError::NotAList)?;
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let operation = match text("operation") {
         "Apply" => Operation::Apply,
         "Update" => Operation::Update,
-        _ => return Err(ManagedError::Operation),
+        _ => return Err(ManagedFieldsError::Operation),
     };
     let api_version = text("apiVersion").to_owned();
     if api_version.is_empty() {
-        return Err(ManagedError::NoVersion);
+        return Err(ManagedFieldsError::NoVersion);
     }
     match text("fieldsType") {
         "FieldsV1" => {}
-        "" => return Err(ManagedError::NoFieldsType(i)),
-        found => return Err(ManagedError::FieldsType { entry: i, found: found.to_owned() }),
+        "" => return Err(ManagedFieldsError::NoFieldsType(i)),
+        found => return Err(ManagedFieldsError::FieldsType { entry: i, found: found.to_owned() }),
     }
     let id = ManagerId::new(text("manager"), operation, &api_version, text("subresource"));
     let set = FieldSet::from_fields_v1(entry.get("fieldsV1").unwrap_or(&Value::Null))?;
     let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
-    Ok((id, Owned { set, api_version, time }))
+    Ok((id, OwnedFields { set, api_version, time }))
 }
 
-fn encode_entry(id: &ManagerId, owned: &Owned) -> Value {
+fn encode_entry(id: &ManagerId, owned: &OwnedFields) -> Value {
     entry(id, &owned.api_version, owned.time.as_deref(), owned.set.to_fields_v1())
 }
 
-/// One entry as it is written.
+/// Encodes one entry.
 pub(super) fn entry(id: &ManagerId, api_version: &str, time: Option<&str>, fields: Value) -> Value {
     let mut entry = Map::new();
     if !id.manager.is_empty() {
@@ -205,7 +206,7 @@ pub(super) fn entry(id: &ManagerId, api_version: &str, time: Option<&str>, field
     Value::Object(entry)
 }
 
-/// The list of one entry, of an update, as it is written; `fields` is the text of `fieldsV1`.
+/// Encodes the list of one entry, of an update; `fields` is the JSON text of `fieldsV1`.
 pub(super) fn only_entry(id: &ManagerId, time: &str, fields: &str) -> String {
     let mut out = String::with_capacity(fields.len() + 192);
     let mut before = "[{\"apiVersion\":";
@@ -230,7 +231,7 @@ pub(super) fn only_entry(id: &ManagerId, time: &str, fields: &str) -> String {
 }
 
 impl ManagerId {
-    /// The identity of a writer.
+    /// Creates the identity of a writer.
     pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
         let api_version = if operation == Operation::Apply { "" } else { api_version };
         Self {
@@ -242,7 +243,7 @@ impl ManagerId {
     }
 }
 
-/// Seconds since 1970; 0 where the time cannot be read. Only the order matters here.
+/// Returns seconds since the epoch, 0 for an invalid time. Only used for ordering.
 pub(super) fn epoch_seconds(time: &str) -> i64 {
     time::parse(time).map_or(0, |(seconds, _)| seconds)
 }
@@ -252,9 +253,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_that_make_no_sense_are_refused_with_the_reason() {
+    fn invalid_entries_are_rejected_with_the_reason() {
         let with = |operation: &str, version: &str, fields_type: &str| {
-            Managed::decode(
+            ManagedFields::decode(
                 &json!([{"operation": operation, "apiVersion": version, "fieldsType": fields_type}]),
             )
             .unwrap_err()
@@ -267,7 +268,7 @@ mod tests {
             with("Apply", "v1", "FieldsV9"),
             "invalid fieldsType \"FieldsV9\" in managed fields entry 0"
         );
-        assert_eq!(Managed::decode(&json!({})), Err(ManagedError::NotAList));
+        assert_eq!(ManagedFields::decode(&json!({})), Err(ManagedFieldsError::NotAList));
     }
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
             {"manager": "z", "operation": "Apply", "apiVersion": "v1", "time": "2021-01-01T00:00:00Z",
              "fieldsType": "FieldsV1", "fieldsV1": {"f:c": {".": {}, "k:{\"name\":\"x\"}": {}}}},
         ]);
-        let encoded = Managed::decode(&entries).unwrap().encode();
+        let encoded = ManagedFields::decode(&entries).unwrap().encode();
         let order: Vec<_> = encoded.iter().map(|e| e["manager"].as_str().unwrap()).collect();
         assert_eq!(order, ["z", "a", "b"]);
         assert_eq!(encoded[0], entries[2]);

@@ -1,8 +1,9 @@
-//! Server-side apply, and the managedFields of every other write.
+//! Server-side apply and field management.
 //!
-//! Every write of an object goes through a [`FieldManager`]: [`FieldManager::apply`] merges a configuration into the
-//! live object, [`FieldManager::update`] records who changed what after a create, an update or any other patch.
-//! Both are pure: the time is a parameter, and the result is a new object with `metadata.managedFields`.
+//! Every write of an object goes through a [`FieldManager`]: [`FieldManager::apply`] merges a configuration
+//! into the live object, [`FieldManager::update`] tracks the changes of a create, an update or any other
+//! patch. Both are pure: the time is a parameter, and the result is a new object with
+//! `metadata.managedFields`.
 //!
 //! ```
 //! use kubewright_schema::{Gvk, Schemas, apply::{ApplyError, FieldManager}};
@@ -31,7 +32,7 @@
 //!   `update` compares them, or empty fields get owners that Kubernetes would not record.
 //! - `apply` leaves `null` where everything below a field was removed. Canonicalise and default the result.
 //! - A no-op apply keeps the old times; a write whose only change is a time is made a no-op by
-//!   [`keep_times_of_unchanged`].
+//!   [`keep_times_if_unchanged`].
 
 mod error;
 mod last_applied;
@@ -44,8 +45,8 @@ mod typed;
 mod updater;
 
 pub use error::{ApplyError, Conflict, Conflicts};
-pub use managed::{Managed, ManagedError, ManagerId, Operation, Owned};
-pub use manager::{FieldManager, keep_times_of_unchanged};
+pub use managed::{ManagedFields, ManagedFieldsError, ManagerId, Operation, OwnedFields};
+pub use manager::{FieldManager, keep_times_if_unchanged};
 pub use path::{ElementError, PathElement, Scalar};
 pub use set::FieldSet;
-pub use updater::{Converter, OneVersion};
+pub use updater::{Converter, SingleVersion};

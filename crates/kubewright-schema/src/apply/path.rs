@@ -1,5 +1,4 @@
-//! Path elements: how one step from an object to a field, or from a list to an item, is named, ordered, printed and
-//! written in `FieldsV1`.
+//! Path elements: their order, display and encoding in `FieldsV1`.
 
 use std::{cmp::Ordering, fmt};
 
@@ -7,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::go;
 
-/// One step of a path.
+/// Step of a field path.
 ///
 /// The order is that of `FieldsV1`: fields, then keyed items, then set items, then indexes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,30 +25,31 @@ pub enum PathElement {
 #[derive(Debug, Clone)]
 pub struct Scalar(pub Value);
 
-/// Why a key of `FieldsV1` cannot be read.
+/// Error decoding a key of `FieldsV1`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ElementError {
-    /// Shorter than a type letter and a colon.
+    /// It is shorter than a type letter and a colon.
     #[error("key must be 2 characters long:")]
     TooShort,
-    /// No colon after the type letter.
+    /// There is no colon after the type letter.
     #[error("missing colon: {0}")]
     NoColon(String),
-    /// A type letter of a future version; such keys are skipped.
+    /// The type letter is unknown, perhaps of a newer version; such keys are skipped.
     #[error("unknown path element type")]
     UnknownType,
-    /// What follows the colon is not what the letter promises.
+    /// The text after the colon does not match the type letter.
     #[error("{0:?} does not hold what its type letter says")]
     Malformed(String),
 }
 
 impl PathElement {
-    /// A field name.
+    /// Creates a field element.
     pub fn field(name: impl Into<Box<str>>) -> Self {
         Self::Field(name.into())
     }
 
-    /// Reads a key of `FieldsV1`.
+    /// Decodes a key of `FieldsV1`.
     pub fn parse(text: &str) -> Result<Self, ElementError> {
         let bytes = text.as_bytes();
         if bytes.len() < 2 {
@@ -72,7 +72,7 @@ impl PathElement {
         }
     }
 
-    /// Writes a key of `FieldsV1`.
+    /// Encodes as a key of `FieldsV1`.
     pub fn to_key(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -86,7 +86,7 @@ impl PathElement {
     }
 }
 
-/// As conflicts name it: `.spec`, `[name="c"]`, `[="x"]`, `[0]`.
+/// Formats like in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -143,7 +143,7 @@ impl Ord for Scalar {
     }
 }
 
-/// Whether two values are the same to server-side apply, where `1` equals `1.0`.
+/// Returns whether two values are equal for server-side apply, where `1` equals `1.0`.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     compare(a, b) == Ordering::Equal
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_written_and_read_as_fields_v1_spells_them() {
+    fn elements_round_trip_as_fields_v1_keys() {
         for text in
             ["f:spec", "f:", r#"k:{"port":80,"protocol":"TCP"}"#, r#"v:"example.com/a""#, "v:1", "i:3"]
         {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_are_not_understood_are_told_apart() {
+    fn unknown_and_malformed_elements_are_distinguished() {
         assert_eq!(PathElement::parse("f"), Err(ElementError::TooShort));
         assert_eq!(PathElement::parse("fx"), Err(ElementError::NoColon("fx".into())));
         assert_eq!(PathElement::parse("z:1"), Err(ElementError::UnknownType));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_one_point_zero() {
+    fn integers_equal_whole_floats() {
         assert!(equal(&json!({"a": [1]}), &json!({"a": [1.0]})));
         assert!(!equal(&json!({"a": null}), &json!({})));
     }

@@ -1,4 +1,4 @@
-//! Sets of field paths: what a manager owns, what a write changed.
+//! Sets of field paths, such as the fields a manager owns or a write changed.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::path::{ElementError, PathElement};
 use crate::{Kind, Node};
 
-/// A set of paths into an object, kept as a sorted tree.
+/// Set of paths into an object, stored as a sorted tree.
 ///
-/// A path may be a member itself, have members below it, or both: `{"f:a": {".": {}, "f:b": {}}}` holds `.a` and
-/// `.a.b`. No entry is void, so equal sets have equal trees.
+/// A path may be a member itself, have members below it, or both: `{"f:a": {".": {}, "f:b": {}}}` contains
+/// `.a` and `.a.b`. There are no empty entries, so equal sets have equal trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
     entries: Vec<Entry>,
@@ -24,19 +24,19 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_void(&self) -> bool {
+    fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
 }
 
 impl FieldSet {
-    /// The set with nothing in it.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A set of paths made of field names, such as `["metadata", "labels"]`.
-    pub fn of_fields<'a>(paths: impl IntoIterator<Item = &'a [&'a str]>) -> Self {
+    /// Creates a set of paths of field names, such as `["metadata", "labels"]`.
+    pub fn from_field_names<'a>(paths: impl IntoIterator<Item = &'a [&'a str]>) -> Self {
         let mut set = Self::new();
         for path in paths {
             let path: Vec<_> = path.iter().map(|name| PathElement::field(*name)).collect();
@@ -45,12 +45,12 @@ impl FieldSet {
         set
     }
 
-    /// Whether no path is in the set.
+    /// Returns whether no path is in the set.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds a path; the empty path stands for the whole object, which nobody owns.
+    /// Adds a path; the empty path means the whole object, which has no owner.
     pub fn insert(&mut self, path: &[PathElement]) {
         match path {
             [] => {}
@@ -59,7 +59,7 @@ impl FieldSet {
         }
     }
 
-    /// Whether the path is a member.
+    /// Returns whether the path is a member.
     pub fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -72,12 +72,12 @@ impl FieldSet {
         self.find(element).is_some_and(|at| self.entries[at].member)
     }
 
-    /// The members below an element.
+    /// Returns the members below an element.
     pub fn below(&self, element: &PathElement) -> Option<&Self> {
         self.find(element).map(|at| &self.entries[at].below).filter(|set| !set.is_empty())
     }
 
-    /// Calls `f` with every path: the members of a level first, then what lies below each of them.
+    /// Calls `f` with every path: the members of a level first, then the paths below each of them.
     pub fn for_each(&self, f: &mut dyn FnMut(&[PathElement])) {
         self.walk(&mut Vec::new(), f);
     }
@@ -95,13 +95,13 @@ impl FieldSet {
         }
     }
 
-    /// Whether a field of this level is a member, and what lies below it.
+    /// Returns whether a field of this level is a member, and the paths below it.
     pub(super) fn field(&self, name: &str) -> Option<(bool, &Self)> {
         let is_named = |e: &&Entry| matches!(&e.element, PathElement::Field(field) if **field == *name);
         self.entries.iter().find(is_named).map(|e| (e.member, &e.below))
     }
 
-    /// The elements of this level, with whether each is a member and what lies below it.
+    /// Returns the elements of this level, with whether each is a member and the paths below it.
     pub(super) fn level(&self) -> impl Iterator<Item = (&PathElement, bool, &Self)> {
         self.entries.iter().map(|e| (&e.element, e.member, &e.below))
     }
@@ -111,7 +111,7 @@ impl FieldSet {
     }
 
     fn entry(&mut self, element: &PathElement) -> &mut Entry {
-        // Values are walked in order, so the place is nearly always the last or a new last one.
+        // Values are visited in order, so it is nearly always the last entry or a new one after it.
         let at = match self.entries.last().map(|last| last.element.cmp(element)) {
             None | Some(Ordering::Less) => Err(self.entries.len()),
             Some(Ordering::Equal) => Ok(self.entries.len() - 1),
@@ -124,13 +124,13 @@ impl FieldSet {
         &mut self.entries[at]
     }
 
-    /// Everything in either set.
+    /// Returns the paths in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.clone().into_union(other.clone())
     }
 
-    /// Everything in both sets.
+    /// Returns the paths in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut entries = Vec::new();
@@ -143,18 +143,18 @@ impl FieldSet {
                 member: entry.member && other.member,
                 below: entry.below.intersection(&other.below),
             };
-            entries.extend(Some(both).filter(|entry| !entry.is_void()));
+            entries.extend(Some(both).filter(|entry| !entry.is_empty()));
         }
         Self { entries }
     }
 
-    /// Everything in this set that is not a member of the other.
+    /// Returns the paths in this set that are not members of the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.clone().into_difference(other)
     }
 
-    /// Like [`FieldSet::difference`], and a member of the other also takes away everything below it.
+    /// Like [`FieldSet::difference`], but a member of the other set also removes all paths below it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
         self.clone().into_recursive_difference(other)
@@ -201,8 +201,8 @@ impl FieldSet {
         })
     }
 
-    /// Takes something away from every entry that the other set has too.
-    fn without(mut self, other: &Self, take: impl Fn(&mut Entry, &Entry)) -> Self {
+    /// Applies `remove` to every entry that the other set has too.
+    fn without(mut self, other: &Self, remove: impl Fn(&mut Entry, &Entry)) -> Self {
         if self.is_empty() || other.is_empty() {
             return self;
         }
@@ -210,14 +210,14 @@ impl FieldSet {
         self.entries.retain_mut(|entry| {
             while others.next_if(|other| other.element < entry.element).is_some() {}
             if let Some(other) = others.next_if(|other| other.element == entry.element) {
-                take(entry, other);
+                remove(entry, other);
             }
-            !entry.is_void()
+            !entry.is_empty()
         });
         self
     }
 
-    /// What lies on or below one of the paths, whose steps are field names or `*` for any element.
+    /// Keeps the paths at or below the given ones, whose steps are field names or `*` for any element.
     pub(super) fn keep_only(mut self, paths: &[&[&str]]) -> Self {
         if paths.iter().any(|path| path.is_empty()) {
             return self;
@@ -234,21 +234,21 @@ impl FieldSet {
                 return false;
             }
             entry.below = std::mem::take(&mut entry.below).keep_only(&tails);
-            !entry.is_void()
+            !entry.is_empty()
         });
         self
     }
 
-    /// Appends an entry that comes after all others; void ones are passed over.
+    /// Appends an entry that sorts after all others; empty ones are dropped.
     pub(super) fn push(&mut self, element: PathElement, member: bool, below: Self) {
         let entry = Entry { element, member, below };
-        if !entry.is_void() {
+        if !entry.is_empty() {
             self.entries.push(entry);
         }
     }
 
-    /// The set with every named field on the way to a member made a member itself. Apply removes fields by it: a
-    /// struct field that is only passed through goes when everything in it goes.
+    /// Returns the set with every named field on the path to a member added. Apply removes fields with it: a
+    /// struct field that is only an ancestor is removed if everything in it is.
     #[must_use]
     pub fn with_named_fields(&self, node: Option<&Node>) -> Self {
         let entries = self
@@ -272,7 +272,7 @@ impl FieldSet {
         Self { entries }
     }
 
-    /// Reads `fieldsV1`. Keys of an unknown kind are passed over, as a newer server may have written them.
+    /// Decodes `fieldsV1`. Keys of unknown types are skipped, as a newer server may have written them.
     pub fn from_fields_v1(fields: &Value) -> Result<Self, ElementError> {
         let mut set = Self::new();
         let Value::Object(fields) = fields else { return Ok(set) };
@@ -290,7 +290,7 @@ impl FieldSet {
         Ok(set)
     }
 
-    /// Writes `fieldsV1`.
+    /// Encodes as `fieldsV1`.
     pub fn to_fields_v1(&self) -> Value {
         Value::Object(self.write_level(false))
     }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn membership_and_what_lies_below_are_separate() {
+    fn membership_of_a_path_and_of_paths_below_it_are_separate() {
         let s = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}}));
         let field = PathElement::field;
         assert!(s.has(&[field("a")]) && s.has(&[field("a"), field("b")]) && s.has(&[field("c"), field("d")]));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_taken_away_leaves_what_lies_below_it() {
+    fn removing_a_member_keeps_the_paths_below_it() {
         let s = set(&json!({"f:a": {".": {}, "f:b": {}}}));
         assert_eq!(s.difference(&set(&json!({"f:a": {}}))), set(&json!({"f:a": {"f:b": {}}})));
         assert_eq!(s.recursive_difference(&set(&json!({"f:a": {}}))), FieldSet::new());
@@ -344,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_key_kinds_are_skipped_and_broken_ones_refused() {
+    fn unknown_key_types_are_skipped_and_malformed_ones_rejected() {
         assert_eq!(set(&json!({"z:1": {"f:a": {}}, "f:b": {}})), set(&json!({"f:b": {}})));
         assert!(FieldSet::from_fields_v1(&json!({"k:x": {}})).is_err());
     }
 
     #[test]
-    fn paths_come_members_first() {
+    fn for_each_visits_members_of_a_level_first() {
         let mut seen = Vec::new();
         set(&json!({"f:a": {"f:x": {}}, "f:b": {}})).for_each(&mut |p| {
             seen.push(p.iter().map(ToString::to_string).collect::<String>());

@@ -1,4 +1,4 @@
-//! Ownership arithmetic: what a write does to the sets of all managers.
+//! Computation of the owned fields of all managers for a write.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -6,34 +6,34 @@ use serde_json::Value;
 
 use super::{
     error::{ApplyError, Conflict, Conflicts},
-    managed::{Managed, ManagerId, Owned},
+    managed::{ManagedFields, ManagerId, OwnedFields},
     path::equal,
     set::FieldSet,
     typed::{self, Comparison},
 };
 use crate::{Node, TypeRef};
 
-/// Brings an object into another version of its group, for managers that wrote in that version.
+/// Converter of an object to another version of its group, for managers that wrote in that version.
 ///
-/// [`OneVersion`] is right for types with a single version. A CRD with several needs its own: the object with
-/// `apiVersion` exchanged and the schema of that version, or what a conversion webhook answers.
+/// Use [`SingleVersion`] for types with a single version. A CRD with several versions needs its own: the
+/// object with `apiVersion` replaced and the schema of that version, or the response of a conversion webhook.
 pub trait Converter {
-    /// The object in `api_version` and its schema; `None` where that version does not exist (any more), in which
-    /// case its managers are forgotten.
+    /// Returns the object in `api_version` and its schema; `None` if that version no longer exists, in which
+    /// case its managers are dropped.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Option<(Value, TypeRef)>, ApplyError>;
 }
 
-/// There is only one version.
+/// Converter for types with a single version.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OneVersion;
+pub struct SingleVersion;
 
-impl Converter for OneVersion {
+impl Converter for SingleVersion {
     fn convert(&self, _: &Value, _: &str) -> Result<Option<(Value, TypeRef)>, ApplyError> {
         Ok(None)
     }
 }
 
-/// A value and its type in one version.
+/// Value with its schema and version.
 #[derive(Clone)]
 pub(super) struct Typed<'a> {
     pub(super) value: Cow<'a, Value>,
@@ -65,16 +65,16 @@ impl Typed<'_> {
 
 pub(super) struct Updater<'a> {
     pub(super) converter: &'a dyn Converter,
-    /// Which paths can be owned through this endpoint.
+    /// Paths that can be owned through this endpoint.
     pub(super) filter: Filter<'a>,
 }
 
-/// Which paths an endpoint lets a writer own.
+/// Paths that an endpoint lets a writer own.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Filter<'a> {
-    /// Not these and what lies below them.
+    /// Excludes these and all paths below them.
     pub(super) reset: Option<&'a FieldSet>,
-    /// Only these and what lies below them.
+    /// Includes only these and all paths below them.
     pub(super) only: Option<&'a [&'a [&'a str]]>,
 }
 
@@ -91,12 +91,12 @@ impl Filter<'_> {
 }
 
 impl Updater<'_> {
-    /// After a plain write: the writer owns what it changed, everyone else loses it.
+    /// Records a plain write: the writer owns the changed fields, all other managers lose them.
     pub(super) fn update(
         &self,
         live: &Typed<'_>,
         new: &Typed<'_>,
-        managed: &mut Managed,
+        managed: &mut ManagedFields,
         writer: &ManagerId,
     ) -> Result<(), ApplyError> {
         self.reconcile(live, managed)?;
@@ -107,31 +107,31 @@ impl Updater<'_> {
         let set = self.filter.apply(set);
         if !set.is_empty() {
             let api_version = new.api_version.clone().into_owned();
-            managed.0.insert(writer.clone(), Owned { set, api_version, time: None });
+            managed.0.insert(writer.clone(), OwnedFields { set, api_version, time: None });
         }
         Ok(())
     }
 
-    /// Merges a configuration into the live object; `None` when nothing changes.
+    /// Merges a configuration into the live object; `None` if nothing changes.
     pub(super) fn apply(
         &self,
         live: &Typed<'_>,
         config: &Typed<'_>,
-        managed: &mut Managed,
+        managed: &mut ManagedFields,
         applier: &ManagerId,
         force: bool,
     ) -> Result<Option<Value>, ApplyError> {
         self.reconcile(live, managed)?;
         let merged = live.with_value(typed::merge(live.node(), &live.value, &config.value));
         let last = managed.0.get(applier).cloned();
-        let owned = Owned {
+        let owned = OwnedFields {
             set: self.filter.apply(config.fields()),
             api_version: config.api_version.clone().into_owned(),
             time: last.as_ref().and_then(|last| last.time.clone()),
         };
         managed.0.insert(applier.clone(), owned);
         let new = match last {
-            Some(last) if !last.set.is_empty() => self.drop_omitted(&merged, managed, config, &last)?,
+            Some(last) if !last.set.is_empty() => self.remove_omitted(&merged, managed, config, &last)?,
             _ => merged,
         };
         self.take_over(live, &new, managed, applier, force)?;
@@ -141,12 +141,12 @@ impl Updater<'_> {
         Ok(Some(new.value.into_owned()))
     }
 
-    /// Takes changed fields away from everyone but `writer`; without `force` that is a conflict.
+    /// Removes changed fields from all managers but `writer`; without `force` that is a conflict.
     fn take_over(
         &self,
         old: &Typed<'_>,
         new: &Typed<'_>,
-        managed: &mut Managed,
+        managed: &mut ManagedFields,
         writer: &ManagerId,
         force: bool,
     ) -> Result<Comparison, ApplyError> {
@@ -208,13 +208,13 @@ impl Updater<'_> {
         Ok(Some(typed::compare(old.node(), &old.value, &new.value).map(|set| self.filter.apply(set))))
     }
 
-    /// Removes what the applier applied last time, no longer mentions, and nobody else owns.
-    fn drop_omitted(
+    /// Removes fields of the applier's last configuration that the new one omits and no other manager owns.
+    fn remove_omitted(
         &self,
         merged: &Typed<'_>,
-        managed: &Managed,
+        managed: &ManagedFields,
         config: &Typed<'_>,
-        last: &Owned,
+        last: &OwnedFields,
     ) -> Result<Typed<'static>, ApplyError> {
         let own = |typed: &Typed<'_>| typed.with_value(typed.value.clone().into_owned());
         let merged_then = self.convert(merged, &last.api_version).map_err(|error| {
@@ -224,7 +224,7 @@ impl Updater<'_> {
         let named = |set: &FieldSet| set.with_named_fields(Some(merged.node()));
         let pruned = merged.without(&named(&last.set));
         let pruned = self.add_back_owned(&merged, pruned, managed, &last.api_version)?;
-        // What the last configuration did not mention stays, whoever put it there.
+        // Fields that the last configuration did not specify stay, whichever manager set them.
         let gone =
             named(&merged.fields()).difference(&named(&pruned.fields())).intersection(&named(&last.set));
         let result = merged.without(&gone);
@@ -235,7 +235,7 @@ impl Updater<'_> {
         &self,
         merged: &Typed<'_>,
         mut pruned: Typed<'static>,
-        managed: &Managed,
+        managed: &ManagedFields,
         first: &str,
     ) -> Result<Typed<'static>, ApplyError> {
         let mut owned_in: BTreeMap<&str, FieldSet> = BTreeMap::new();
@@ -243,7 +243,8 @@ impl Updater<'_> {
             let set = owned_in.entry(&owned.api_version).or_default();
             *set = set.union(&owned.set);
         }
-        // The version of the pruned object first: what another version needs for conversion must be back by then.
+        // The version of the pruned object first: fields that conversion to another version needs must be
+        // back by then.
         let mut order: Vec<_> = owned_in.into_iter().collect();
         order.sort_by_key(|(version, _)| *version != first);
         for (version, owned) in order {
@@ -261,8 +262,9 @@ impl Updater<'_> {
             .unwrap_or(pruned))
     }
 
-    /// Adjusts the sets to lists and maps that have become atomic, and forgets managers of versions that are gone.
-    fn reconcile(&self, live: &Typed<'_>, managed: &mut Managed) -> Result<(), ApplyError> {
+    /// Adjusts the sets to lists and maps that became atomic, and drops managers of versions that no longer
+    /// exist.
+    fn reconcile(&self, live: &Typed<'_>, managed: &mut ManagedFields) -> Result<(), ApplyError> {
         let mut versions: BTreeMap<String, Option<TypeRef>> = BTreeMap::new();
         for owned in managed.0.values_mut() {
             if !versions.contains_key(&owned.api_version) {

@@ -10,14 +10,14 @@ pub(super) fn decode(
     schema: Option<(&Node, &str)>,
     limits: &Limits,
 ) -> Result<Decoded, BodyError> {
-    // Of a text that is known to be one, its strings are not asked again, one by one.
+    // `from_str` skips the UTF-8 check of every single string, so the whole body is checked once instead.
     match std::str::from_utf8(body) {
-        Ok(text) => read(serde_json::Deserializer::from_str(text), body, schema, limits),
-        Err(_) => read(serde_json::Deserializer::from_slice(body), body, schema, limits),
+        Ok(text) => run(serde_json::Deserializer::from_str(text), body, schema, limits),
+        Err(_) => run(serde_json::Deserializer::from_slice(body), body, schema, limits),
     }
 }
 
-fn read<'a>(
+fn run<'a>(
     mut source: serde_json::Deserializer<impl serde_json::de::Read<'a>>,
     body: &[u8],
     schema: Option<(&Node, &str)>,
@@ -34,7 +34,7 @@ fn read<'a>(
     }
 }
 
-/// What Go would say, as far as the place of the error tells.
+/// Translates a `serde_json` error into the message of Go's `encoding/json` for the same position.
 fn message(body: &[u8], error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof {
         return "unexpected end of JSON input".to_owned();

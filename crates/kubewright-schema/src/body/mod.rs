@@ -1,11 +1,11 @@
-//! From a request body to a value, with everything that field validation has to say about it.
+//! Decoding of request bodies into values, with the findings of field validation.
 //!
-//! A body decodes even where it repeats keys or has unknown fields; those are reported beside the value, in the
-//! order in which they stand in the body, and the caller refuses (`Strict`), warns (`Warn`) or stays silent
-//! (`Ignore`). A body with a value of the wrong type does not decode at all.
+//! A body decodes even if it repeats keys or has unknown fields. Those are reported beside the value, in
+//! document order, and the caller rejects the request (`Strict`), warns (`Warn`) or drops them (`Ignore`). A
+//! body with a value of the wrong type does not decode at all.
 //!
-//! Custom resources are decoded without a schema: their unknown fields are what
-//! [`prune`](super::prune::prune) takes away.
+//! Custom resources are decoded without a schema; [`prune`](super::prune::prune) removes their unknown
+//! fields.
 
 mod json;
 mod seed;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Node, go};
 
-/// How a body is written.
+/// Encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`.
@@ -25,19 +25,20 @@ pub enum Format {
     Yaml,
 }
 
-/// The largest body that is read: 3 MiB, as upstream has it.
+/// Maximum size of a request body: 3 MiB, as in kube-apiserver.
 pub const MAX_BYTES: usize = 3 << 20;
 
-/// How deep objects and lists may nest, wherever a body, a patch or a stored object is read. CRDs nest deeper than the
-/// 128 levels of `serde_json`; much deeper, and the stack of a thread is too small to drop what was read.
+/// Maximum nesting of objects and lists in a body, a patch or a stored object. CRDs nest deeper than the 128
+/// levels of `serde_json`; much deeper values overflow the stack of a thread when they are dropped.
 pub const MAX_DEPTH: usize = 250;
 
-/// What a body may cost.
+/// Limits of size and nesting while decoding a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
-    /// Its size.
+    /// Maximum size in bytes.
     pub bytes: usize,
-    /// How deep objects and lists may nest.
+    /// Maximum nesting of objects and lists.
     pub depth: usize,
 }
 
@@ -51,14 +52,15 @@ impl Default for Limits {
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// What it says. Of repeated keys the last one counts.
+    /// The decoded value. The last one of repeated keys wins.
     pub value: Value,
-    /// What strict field validation objects to: `unknown field "spec.foo"`, `duplicate field "data.a"`.
+    /// Errors of strict field validation: `unknown field "spec.foo"`, `duplicate field "data.a"`.
     pub findings: Vec<String>,
 }
 
-/// Why a body cannot be decoded.
+/// Error decoding a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BodyError {
     /// Larger than [`Limits::bytes`].
     #[error("Request entity too large: limit is {limit}")]
@@ -66,16 +68,16 @@ pub enum BodyError {
         /// The limit.
         limit: usize,
     },
-    /// Not JSON or not YAML.
+    /// The body is not JSON or not YAML.
     #[error("{0}")]
     Syntax(String),
-    /// A field holds a value that its type cannot.
+    /// A field has a value of the wrong type.
     #[error("{0}")]
     Type(String),
 }
 
-/// Decodes a body. `schema` is the built-in type it must fit, with its kind; `None` takes any JSON object apart
-/// only for repeated keys.
+/// Decodes a body. `schema` is the built-in type of the body with its kind; with `None` any JSON object is
+/// accepted and only repeated keys are reported.
 ///
 /// ```
 /// use kubewright_schema::{Gvk, Schemas, body::{self, Format, Limits}};
@@ -111,19 +113,19 @@ pub fn decode(
     }
 }
 
-/// The same for a value that is already decoded, such as the result of a patch.
+/// Checks a value that is already decoded, such as the result of a patch, like [`decode`] does.
 pub fn check(value: &Value, schema: Option<(&Node, &str)>, limits: &Limits) -> Result<Decoded, BodyError> {
     let mut context = seed::Context::new(limits.depth);
     let value = context.run(value, schema).map_err(|_| seed::Context::depth_error())?;
     context.finish(value)
 }
 
-/// The message of a refusal under strict field validation.
+/// Returns the error message for findings under strict field validation.
 pub fn strict_error(findings: &[String]) -> String {
     format!("strict decoding error: {}", findings.join(", "))
 }
 
-/// The texts of the warnings for findings; those of YAML come several to one finding.
+/// Returns the warnings for findings. One finding about YAML can contain several of them.
 pub fn warnings(findings: &[String]) -> Vec<String> {
     findings
         .iter()
@@ -134,7 +136,7 @@ pub fn warnings(findings: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The value of a `patch` field error: how Go prints the patched object.
-pub fn printed(value: &Value) -> String {
+/// Formats the patched object as Go prints it, for the value of a `patch` field error.
+pub fn go_string(value: &Value) -> String {
     go::plain(value)
 }

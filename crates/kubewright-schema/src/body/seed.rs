@@ -1,5 +1,6 @@
-//! Decodes with one eye on the schema: a serde seed that builds the value and notes, in the order of the document,
-//! repeated keys, unknown fields and the first value of a wrong type.
+//! Serde seed that builds a value while checking it against a schema.
+//!
+//! Repeated keys, unknown fields and the first value of a wrong type are noted in document order.
 
 use std::fmt::{self, Write as _};
 
@@ -13,13 +14,13 @@ use super::{
     BodyError, Decoded,
     types::{Problem, go_type, problem},
 };
-use crate::{Child, Kind, Node, Rest, Schemas, go};
+use crate::{AdditionalProperties, Child, Kind, Node, Schemas, go};
 
-/// More findings than this are not collected.
+/// Maximum number of collected findings.
 const MAX_FINDINGS: usize = 100;
 const TOO_DEEP: &str = "exceeded max depth";
 
-/// What is known while a document is decoded.
+/// State of decoding one document.
 pub(super) struct Context {
     /// `spec.containers[0].image`, for findings.
     path: String,
@@ -31,7 +32,7 @@ pub(super) struct Context {
     too_deep: bool,
 }
 
-/// The place of a value in the schema.
+/// Position of a value in the schema.
 #[derive(Clone, Copy)]
 struct Place<'n> {
     node: &'n Node,
@@ -41,7 +42,7 @@ struct Place<'n> {
     owner: Owner<'n>,
 }
 
-/// A struct, by whatever leads to its name: only messages need that.
+/// Struct that a field belongs to. Its name is resolved only for messages.
 #[derive(Clone, Copy)]
 enum Owner<'n> {
     Kind(&'n str),
@@ -93,7 +94,7 @@ impl Context {
         BodyError::Syntax(TOO_DEEP.to_owned())
     }
 
-    fn find(&mut self, what: &str, key: &str) {
+    fn add_finding(&mut self, what: &str, key: &str) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let finding = format!("{what} {}", go::quote(&format!("{}{dot}{key}", self.path)));
         if self.findings.len() < MAX_FINDINGS && !self.findings.contains(&finding) {
@@ -145,7 +146,7 @@ impl<'n> Seed<'_, 'n> {
         Ok(())
     }
 
-    /// The struct that errors below this node name.
+    /// Returns the struct that errors below this node name.
     fn owner(place: Place<'n>) -> Owner<'n> {
         match (place.child, &place.node.kind) {
             (Some(Child::Builtin(id)), Kind::Object(object)) if !object.fields.is_empty() => {
@@ -176,7 +177,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        // What no int64 holds is a float64 to Go.
+        // Go decodes an integer that does not fit int64 as a float64.
         #[expect(clippy::cast_precision_loss, reason = "as Go does")]
         let value = i64::try_from(value).map_or_else(|_| float(value as f64), Value::from);
         Ok(self.scalar(value))
@@ -209,7 +210,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         let mut out = Vec::new();
         let length = self.context.path.len();
         loop {
-            // Writing into a string cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(self.context.path, "[{}]", out.len());
             let item = items.next_element_seed(Seed { context: self.context, place: item_place })?;
             self.context.path.truncate(length);
@@ -232,25 +233,25 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             let place = self.place.and_then(|place| {
                 let child = match (object?, field) {
                     (_, Some(field)) => &field.node,
-                    (object, None) => match &object.rest {
-                        Rest::Values(values) => values,
+                    (object, None) => match &object.additional {
+                        AdditionalProperties::Values(values) => values,
                         _ => return None,
                     },
                 };
                 Some(Place { node: child.node(), child: Some(child), owner: Self::owner(place) })
             });
-            let is_unknown =
-                field.is_none() && object.is_some_and(|object| matches!(object.rest, Rest::Closed));
+            let is_unknown = field.is_none()
+                && object.is_some_and(|object| matches!(object.additional, AdditionalProperties::Closed));
             if is_unknown {
-                self.context.find("unknown field", &key);
+                self.context.add_finding("unknown field", &key);
                 entries.next_value::<serde::de::IgnoredAny>()?;
                 continue;
             }
-            // The place of a new key is found once, before its value is read.
+            // One lookup of the key serves both the check for duplicates and the insertion.
             let entry = out.entry(key);
             let (key, is_repeated) = (entry.key(), matches!(entry, Entry::Occupied(_)));
             if is_repeated {
-                self.context.find("duplicate field", key);
+                self.context.add_finding("duplicate field", key);
             }
             let (length, fields_length) = (self.context.path.len(), self.context.fields.len());
             if length > 0 {
@@ -276,7 +277,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 }
 
-/// Go decodes a repeated field into the struct or map that is already there.
+/// Merges the value of a repeated field: Go decodes into the struct or map that the first one filled.
 fn merge(before: &mut Value, value: Value, typed: bool) {
     match (before, value) {
         (Value::Object(before), Value::Object(more)) if typed => {
@@ -293,7 +294,7 @@ fn merge(before: &mut Value, value: Value, typed: bool) {
     }
 }
 
-/// A float that is a whole number is written without a fraction, and so read back as an integer.
+/// Converts a float; whole numbers become integers because Go writes them without a fraction.
 fn float(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if value.fract() == 0.0 && value.abs() < 9.0e18 {

@@ -1,11 +1,11 @@
-//! What a field of a built-in type accepts, and how Go complains about the rest.
+//! Type checks of the values of built-in types, with the error messages of Go's decoders.
 
 use base64::{DecodeError, Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::{Child, Kind, Node, Rest, Scalar, Schemas, go, time};
+use crate::{AdditionalProperties, Child, Kind, Node, Scalar, Schemas, go, time};
 
-/// A type as a Go message names it.
+/// Returns the name of a type as Go prints it in messages.
 pub(super) fn go_type(child: &Child) -> String {
     match child {
         Child::Builtin(id) => {
@@ -15,8 +15,8 @@ pub(super) fn go_type(child: &Child) -> String {
             format!("{package}.{kind}")
         }
         Child::Inline(node) => match &node.kind {
-            Kind::Object(object) => match &object.rest {
-                Rest::Values(values) => format!("map[string]{}", go_type(values)),
+            Kind::Object(object) => match &object.additional {
+                AdditionalProperties::Values(values) => format!("map[string]{}", go_type(values)),
                 _ => "map[string]interface {}".to_owned(),
             },
             Kind::List(list) => format!("[]{}", go_type(&list.item)),
@@ -37,15 +37,15 @@ fn scalar_type(scalar: Scalar) -> &'static str {
     }
 }
 
-/// What is wrong with a value.
+/// Type error of a value.
 pub(super) enum Problem {
-    /// Of the wrong JSON kind for the field: the message names the field.
+    /// Wrong JSON kind for the field: the message names the field.
     Kind(String),
-    /// Refused by the type's own decoder: the whole message.
+    /// Rejected by the type's own decoder: the complete message.
     Custom(String),
 }
 
-/// Checks a value that is not an object or list, or an object or list where a scalar belongs.
+/// Checks a scalar, or an object or list in the place of a scalar.
 pub(super) fn problem(node: &Node, value: &Value) -> Option<Problem> {
     let wrong = || Some(Problem::Kind(go::json_kind(value).to_owned()));
     let own = |go_type: &str| {
@@ -90,7 +90,7 @@ pub(super) fn problem(node: &Node, value: &Value) -> Option<Problem> {
 }
 
 fn base64_problem(text: &str) -> Option<String> {
-    // Go passes over line breaks.
+    // Go ignores line breaks in base64.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let at = match STANDARD.decode(&text) {
         Ok(_) => return None,

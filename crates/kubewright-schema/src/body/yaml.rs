@@ -1,5 +1,5 @@
-//! YAML bodies, resolved as the API server's YAML 1.1 library resolves them: `yes` and `on` are true, `0644` is
-//! octal, keys become strings, `<<` merges.
+//! YAML bodies, with the scalar resolution of kube-apiserver's YAML 1.1 library: `yes` and `on` are true,
+//! `0644` is octal, keys become strings, `<<` merges.
 
 use std::{collections::BTreeMap, iter::Peekable};
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Number, Value};
 use super::{BodyError, Limits};
 use crate::go;
 
-/// How the finding about repeated keys begins.
+/// Prefix of the finding about repeated keys.
 pub(super) const UNMARSHAL_ERRORS: &str = "yaml: unmarshal errors:\n";
-/// Aliases may not blow a body up to more nodes than this.
+/// Maximum number of nodes after the expansion of aliases.
 const MAX_NODES: usize = 1 << 20;
 
-/// The value of the first document, and what is to be said about repeated keys.
+/// Decodes the first document; returns its value and the finding about repeated keys.
 pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<(Value, Option<String>), BodyError> {
     let text = str::from_utf8(body).map_err(|_| syntax("yaml: invalid leading UTF-8 octet"))?;
     let mut options = Options::default();
@@ -172,7 +172,7 @@ fn key_name(key: &Value) -> Result<String, BodyError> {
     }
 }
 
-/// What the library would say about the same place.
+/// Translates a scan error into the message of the Go library.
 fn scan_error(error: &ScanError) -> BodyError {
     let line = error.marker().line();
     let reason = error.info();
@@ -191,7 +191,7 @@ fn scan_error(error: &ScanError) -> BodyError {
     syntax(format!("yaml: line {line}: {said}"))
 }
 
-/// A plain scalar by the rules of YAML 1.1 as the library knows them.
+/// Resolves a plain scalar by the YAML 1.1 rules of the Go library.
 fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yaml_is_refused() {
+    fn invalid_yaml_is_rejected() {
         let refusal = |text: &str| decode(text.as_bytes(), &Limits::default()).unwrap_err().to_string();
         assert_eq!(refusal("a: [1"), "yaml: line 1: did not find expected ',' or ']'");
         assert!(refusal("a: *nope").starts_with("yaml: "));

@@ -1,8 +1,9 @@
-//! Why a patch is refused.
+//! Patch errors.
 
-/// Why a patch is refused. The text says what is wrong; [`PatchError::code`] and [`PatchError::message`] are what
-/// the API server answers.
+/// Error applying a patch. Its text gives the cause; [`PatchError::code`] and [`PatchError::message`] are
+/// those of the API server's response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PatchError {
     /// The patch itself is malformed.
     #[error("{0}")]
@@ -13,13 +14,13 @@ pub enum PatchError {
     /// Too many operations.
     #[error("{0}")]
     TooLarge(String),
-    /// The patch speaks of things the type does not have.
+    /// The patch names fields that the type does not have.
     #[error("{0}")]
     Internal(String),
 }
 
 impl PatchError {
-    /// The HTTP status of the answer.
+    /// Returns the HTTP status code of the response.
     pub fn code(&self) -> u16 {
         match self {
             Self::BadRequest(_) => 400,
@@ -29,7 +30,18 @@ impl PatchError {
         }
     }
 
-    /// The message of the answer. Of an operation that does not fit, the server does not tell which.
+    /// Returns the reason of the response; upstream gives none for internal errors.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::BadRequest(_) => "BadRequest",
+            Self::Unprocessable(_) => "Invalid",
+            Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::Internal(_) => "",
+        }
+    }
+
+    /// Returns the message of the response. For an operation that does not fit, the server does not say which
+    /// one.
     pub fn message(&self) -> String {
         match self {
             Self::Unprocessable(_) => {

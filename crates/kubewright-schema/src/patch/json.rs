@@ -1,6 +1,6 @@
-//! JSON patch (RFC 6902) as the API server's library understands it.
+//! JSON patch (RFC 6902) with the semantics of kube-apiserver's Go library.
 //!
-//! It differs from the letter of the RFC, and clients rely on that: a negative index counts from the end, `replace`
+//! The library deviates from the RFC, and clients rely on it: a negative index counts from the end, `replace`
 //! creates a missing key, a missing `value` is `null`, `copy` of a missing key gives `null`.
 
 use serde_json::{Map, Value};
@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use crate::{body::Decoded, go};
 
-/// More operations than this are refused.
+/// Maximum number of operations.
 const MAX_OPERATIONS: usize = 10_000;
-/// The fields of an operation.
+/// Fields of an operation.
 const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
 /// Applies the operations in order; all or none.
@@ -40,7 +40,8 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(document)
 }
 
-/// What strict field validation objects to in a JSON patch: repeated keys, and fields that an operation does not have.
+/// Returns the errors of strict field validation of a JSON patch: repeated keys and unknown fields of
+/// operations.
 pub fn findings(patch: &Decoded) -> Vec<String> {
     let operations = patch.value.as_array().into_iter().flatten().enumerate();
     let unknown = operations.flat_map(|(i, operation)| {
@@ -192,7 +193,7 @@ fn test(document: &mut Value, path: &str, expected: &Value) -> Result<(), String
     if found.unwrap_or(&Value::Null) == expected { Ok(()) } else { Err(failed()) }
 }
 
-/// The container that the last part of a pointer is in, and that part.
+/// Returns the container that a pointer leads into, and the last segment of the pointer.
 fn parent<'d>(document: &'d mut Value, pointer: &str) -> Option<(&'d mut Value, String)> {
     let mut parts: Vec<_> =
         pointer.split('/').skip(1).map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
@@ -251,7 +252,7 @@ fn parse_index(key: &str) -> Result<i64, String> {
     key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", go::quote(key)))
 }
 
-/// A position below `bound`; a negative one counts back from `length`.
+/// Parses a position below `bound`; a negative one counts back from `length`.
 fn index(key: &str, length: usize, bound: usize) -> Result<usize, String> {
     let given = parse_index(key)?;
     let at = if given < 0 { given.saturating_add_unsigned(length as u64) } else { given };
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_six_operations_do_what_the_rfc_says() {
+    fn the_six_operations_follow_the_rfc() {
         let document = json!({"a": {"b": [1, 2]}, "x/y": 1, "m~n": 2});
         let patch = json!([
             {"op": "test", "path": "/a/b/1", "value": 2},
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_librarys_liberties_are_kept() {
+    fn deviations_of_the_go_library_are_kept() {
         assert_eq!(
             patched(json!({}), json!([{"op": "replace", "path": "/a", "value": 1}])).unwrap(),
             json!({"a": 1})
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_the_library_says() {
+    fn errors_have_the_texts_of_the_go_library() {
         let cases = [
             (
                 json!([{"op": "remove", "path": "/a"}]),
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_operations_are_refused() {
+    fn too_many_operations_are_rejected() {
         let many = vec![json!({"op": "test", "path": "/a", "value": null}); MAX_OPERATIONS + 1];
         assert_eq!(apply(json!({}), &Value::Array(many)).unwrap_err().code(), 413);
     }

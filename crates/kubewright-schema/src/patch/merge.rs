@@ -51,8 +51,8 @@ fn merge(document: &mut Value, patch: Value) {
     }
 }
 
-/// What is new has nothing to remove: nulls in it go, those in lists stay.
-fn drop_nulls(value: &mut Value) {
+/// Drops nulls from a newly added value, where there is nothing to remove; those in lists stay.
+pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|_, value| !value.is_null());
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_rfc_hold() {
+    fn examples_of_the_rfc() {
         let cases = [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_is_no_object_is_refused() {
+    fn a_patch_must_be_an_object() {
         let refused = apply(json!({}), json!([])).unwrap_err();
         assert_eq!(
             refused.to_string(),

@@ -1,4 +1,4 @@
-//! The patch types other than apply: values in, value out.
+//! JSON patch, JSON merge patch and strategic merge patch, as functions on values.
 //!
 //! | Content-Type | use | for |
 //! |---|---|---|
@@ -6,9 +6,9 @@
 //! | `application/merge-patch+json` | [`merge::apply`] | everything |
 //! | `application/strategic-merge-patch+json` | [`strategic::apply`] | built-in types; custom resources answer 415 |
 //!
-//! Patches are merged into the object as it is stored; decoding, defaulting and validation of the result are the
-//! caller's. Errors carry the words and the status of the real API server, oddities included: a JSON patch may
-//! `replace` a key that is not there.
+//! Patches are applied to the stored object; decoding, defaulting and validating the result is up to the
+//! caller. Errors have the messages and status codes of kube-apiserver, and its deviations from the RFCs are
+//! kept: a JSON patch may `replace` a missing key.
 
 mod error;
 pub mod json;
@@ -19,8 +19,8 @@ pub use error::PatchError;
 
 use crate::body::{self, BodyError, Decoded, Format, Limits};
 
-/// Reads the body of a JSON patch, a merge patch or a strategic merge patch, with the repeated keys that field
-/// validation objects to. What is no JSON is refused before anything else is looked at.
+/// Decodes the body of a JSON patch, a merge patch or a strategic merge patch, with the repeated keys as
+/// findings. A body that is not JSON is rejected before any other check.
 pub fn decode(body: &[u8], limits: &Limits) -> Result<Decoded, PatchError> {
     body::decode(body, Format::Json, None, limits).map_err(|error| match error {
         BodyError::TooLarge { .. } => PatchError::TooLarge(error.to_string()),

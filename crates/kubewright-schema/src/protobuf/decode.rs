@@ -1,28 +1,28 @@
-//! From messages to JSON.
+//! Decoding of protobuf messages into JSON.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
 use super::wire::{Payload, ProtobufError, Reader};
 use crate::{
-    Field, Kind, Node, Object, Rest, Scalar, Schemas, WireForm,
+    AdditionalProperties, Field, Kind, Node, Object, Scalar, Schemas, WireForm,
     body::{self, Format, Limits},
     canonical, quantity, time,
 };
 
-/// Reads a message into the members of an object. Fields that the type does not have are skipped.
+/// Decodes a message into the members of an object. Unknown fields are skipped.
 pub(super) fn message(
     object: &Object,
     bytes: &[u8],
     depth: usize,
     out: &mut Map<String, Value>,
 ) -> Result<(), ProtobufError> {
-    part(object, &[], bytes, depth, out)
+    message_part(object, &[], bytes, depth, out)
 }
 
-/// Reads the part of an object below `outer`: an embedded struct is a message of its own, but its fields are members of
-/// the object that embeds it.
-fn part(
+/// Decodes the part of an object below the field numbers `outer`: an embedded struct is a message of its own,
+/// but its fields are members of the embedding object.
+fn message_part(
     object: &Object,
     outer: &[u16],
     bytes: &[u8],
@@ -38,17 +38,17 @@ fn part(
         };
         let Some(found) = object.fields.iter().find(below) else { continue };
         if found.wire.numbers.len() == outer.len() + 1 {
-            read(found, payload, depth, out)?;
+            decode_field(found, payload, depth, out)?;
         } else {
             let inner = &found.wire.numbers[..=outer.len()];
-            part(object, inner, payload.bytes(&found.name)?, depth, out)?;
+            message_part(object, inner, payload.bytes(&found.name)?, depth, out)?;
         }
     }
     Ok(())
 }
 
-/// Reads one occurrence of a field: a value, or one more element of a list or map.
-fn read(
+/// Decodes one occurrence of a field: a value, or one more element of a list or map.
+fn decode_field(
     field: &Field,
     payload: Payload<'_>,
     depth: usize,
@@ -74,7 +74,9 @@ fn read(
             }
             items.push(value(item, field.wire.form, payload, depth, name)?);
         }
-        Kind::Object(Object { fields, rest: Rest::Values(values), .. }) if fields.is_empty() => {
+        Kind::Object(Object { fields, additional: AdditionalProperties::Values(values), .. })
+            if fields.is_empty() =>
+        {
             if slot.is_null() {
                 *slot = Value::Object(Map::new());
             }
@@ -94,7 +96,7 @@ fn read(
             };
             members.insert(key, content);
         }
-        // A message that comes twice is one message in two parts.
+        // Occurrences of a message field are merged, as protobuf requires.
         Kind::Object(object) => {
             if slot.is_null() {
                 *slot = Value::Object(Map::new());
@@ -108,7 +110,7 @@ fn read(
     Ok(())
 }
 
-/// The value of a map's entry that has none.
+/// Returns the value of a map entry without a value.
 fn empty(node: &Node, form: WireForm, depth: usize, name: &str) -> Result<Value, ProtobufError> {
     let payload = match &node.kind {
         Kind::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Boolean) => Payload::Varint(0),
@@ -144,7 +146,7 @@ fn value(
     }
 }
 
-/// `repeated string` under a number.
+/// Decodes the `repeated string` with a field number.
 fn strings(bytes: &[u8], wanted: u64, name: &str) -> Result<Value, ProtobufError> {
     let mut items = Vec::new();
     let mut fields = Reader::new(bytes);
@@ -156,7 +158,7 @@ fn strings(bytes: &[u8], wanted: u64, name: &str) -> Result<Value, ProtobufError
     Ok(Value::Array(items))
 }
 
-/// JSON in a message (`RawExtension`, `FieldsV1`, `JSON`), or a document in a document.
+/// Decodes JSON in a message (`RawExtension`, `FieldsV1`, `JSON`), or a nested document.
 fn raw(bytes: &[u8], depth: usize, name: &str) -> Result<Value, ProtobufError> {
     let mut content: &[u8] = b"";
     let mut fields = Reader::new(bytes);
@@ -180,7 +182,7 @@ fn raw(bytes: &[u8], depth: usize, name: &str) -> Result<Value, ProtobufError> {
         .map_err(|error| ProtobufError::Value { field: name.to_owned(), why: error.to_string() })
 }
 
-/// The unions of a CRD's schema: what they hold shows which one they are.
+/// Decodes a union of a CRD's schema: its content tells which variant it is.
 fn union(form: WireForm, bytes: &[u8], depth: usize, name: &str) -> Result<Value, ProtobufError> {
     let (mut allows, mut schema, mut schemas) = (false, None, Vec::new());
     let mut fields = Reader::new(bytes);
@@ -203,7 +205,7 @@ fn union(form: WireForm, bytes: &[u8], depth: usize, name: &str) -> Result<Value
     })
 }
 
-/// A schema inside a union. The type of the union says nothing, so the canonical form is made here.
+/// Decodes a schema inside a union. The schema of the union is untyped, so the value is canonicalised here.
 fn schema_props(bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let mut value = Value::Object(Map::new());
     let schemas = Schemas::builtin();
@@ -230,12 +232,12 @@ fn scalar_value(scalar: Scalar, payload: Payload<'_>, name: &str) -> Result<Valu
         Scalar::Boolean => (payload.varint(name)? != 0).into(),
         Scalar::Number => number(payload.double(name)?, name)?,
         Scalar::IntOrString => int_or_string(payload.bytes(name)?, name)?,
-        Scalar::Quantity => amount(payload.bytes(name)?, name)?,
-        Scalar::Time | Scalar::MicroTime => moment(scalar, payload.bytes(name)?, name)?,
+        Scalar::Quantity => quantity_value(payload.bytes(name)?, name)?,
+        Scalar::Time | Scalar::MicroTime => time_value(scalar, payload.bytes(name)?, name)?,
     })
 }
 
-/// Whole numbers are written without a fraction, as Go prints them.
+/// Converts a float; whole numbers are written without a fraction, like in Go.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
 fn number(value: f64, name: &str) -> Result<Value, ProtobufError> {
     if value.fract() == 0.0 && value.abs() < 9e15 {
@@ -265,7 +267,7 @@ fn int_or_string(bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-fn amount(bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
+fn quantity_value(bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
     let mut text = None;
     let mut fields = Reader::new(bytes);
     while let Some((field, payload)) = fields.next()? {
@@ -284,8 +286,8 @@ fn amount(bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
     }
 }
 
-/// Nothing is no time; years have four digits.
-fn moment(scalar: Scalar, bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
+/// Decodes a time. An empty message is `null`; years outside of four digits are rejected.
+fn time_value(scalar: Scalar, bytes: &[u8], name: &str) -> Result<Value, ProtobufError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -304,5 +306,6 @@ fn moment(scalar: Scalar, bytes: &[u8], name: &str) -> Result<Value, ProtobufErr
         field: name.to_owned(),
         why: "Time.MarshalJSON: year outside of range [0,9999]".to_owned(),
     })?;
-    Ok(if scalar == Scalar::Time { time::in_seconds(instant) } else { time::in_micros(instant) }.into())
+    Ok(if scalar == Scalar::Time { time::format_seconds(instant) } else { time::format_micros(instant) }
+        .into())
 }

@@ -1,53 +1,55 @@
-//! From JSON to messages, byte for byte as Go writes them: fields in the order of their numbers, maps in the order of
-//! their keys, and plain fields even when they are not set.
+//! Encoding of JSON into protobuf messages, byte for byte like Go: fields by number, maps by key, and plain
+//! fields even if not set.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::wire::{put_bytes, put_double, put_number};
-use crate::{Field, Kind, Node, Object, Presence, Rest, Scalar, Schemas, WireForm, time};
+use crate::{AdditionalProperties, Field, Kind, Node, Object, Presence, Scalar, Schemas, WireForm, time};
 
-/// Writes the members of an object as a message.
+/// Encodes the members of an object as a message.
 pub(super) fn message(object: &Object, members: &Map<String, Value>, out: &mut Vec<u8>) {
     let mut fields: Vec<&Field> = object.fields.iter().filter(|f| !f.wire.numbers.is_empty()).collect();
     fields.sort_unstable_by(|a, b| a.wire.numbers.cmp(&b.wire.numbers));
-    part(&fields, 0, members, out);
+    message_part(&fields, 0, members, out);
 }
 
-/// Writes fields that have their first `depth` numbers in common. An embedded struct is a message of its own, made of
-/// the fields that have the next number in common too.
-fn part(fields: &[&Field], depth: usize, members: &Map<String, Value>, out: &mut Vec<u8>) {
+/// Encodes fields that share their first `depth` numbers. An embedded struct is a nested message of the
+/// fields that share the next number too.
+fn message_part(fields: &[&Field], depth: usize, members: &Map<String, Value>, out: &mut Vec<u8>) {
     for group in fields.chunk_by(|a, b| a.wire.numbers[depth] == b.wire.numbers[depth]) {
         let number = group[0].wire.numbers[depth];
         if group[0].wire.numbers.len() > depth + 1 {
             let mut bytes = Vec::new();
-            part(group, depth + 1, members, &mut bytes);
+            message_part(group, depth + 1, members, &mut bytes);
             put_bytes(out, number, &bytes);
             continue;
         }
         for field in group {
             match members.get(&*field.name) {
-                Some(content) if !content.is_null() => write(field, number, content, out),
-                _ => write_unset(field, number, out),
+                Some(content) if !content.is_null() => encode_field(field, number, content, out),
+                _ => encode_unset(field, number, out),
             }
         }
     }
 }
 
-/// Go knows no "not set" for plain fields: numbers, texts and structs are written as zero.
-fn write_unset(field: &Field, number: u16, out: &mut Vec<u8>) {
+/// Encodes an absent field. Go has no "not set" for plain fields: numbers, strings and structs are written as
+/// zero.
+fn encode_unset(field: &Field, number: u16, out: &mut Vec<u8>) {
     if field.presence == Presence::Optional || field.wire.form != WireForm::Plain {
         return;
     }
     match &field.node.node().kind {
         Kind::Scalar(Scalar::Bytes) | Kind::List(_) => {}
-        // A pointer that is written as null has no zero, but a time does.
+        // A pointer that is written as null has no zero value, but a time has one.
         Kind::Scalar(scalar)
             if field.presence == Presence::AlwaysNull
                 && !matches!(scalar, Scalar::Time | Scalar::MicroTime) => {}
         Kind::Scalar(Scalar::Quantity) => put_scalar(Scalar::Quantity, number, &"0".into(), out),
         Kind::Scalar(scalar) => put_scalar(*scalar, number, &Value::Null, out),
-        Kind::Object(Object { fields, rest: Rest::Values(_), .. }) if fields.is_empty() => {}
+        Kind::Object(Object { fields, additional: AdditionalProperties::Values(_), .. })
+            if fields.is_empty() => {}
         Kind::Object(object) if field.presence != Presence::AlwaysNull => {
             let mut bytes = Vec::new();
             message(object, &Map::new(), &mut bytes);
@@ -58,7 +60,7 @@ fn write_unset(field: &Field, number: u16, out: &mut Vec<u8>) {
     }
 }
 
-fn write(field: &Field, number: u16, content: &Value, out: &mut Vec<u8>) {
+fn encode_field(field: &Field, number: u16, content: &Value, out: &mut Vec<u8>) {
     let (node, form) = (field.node.node(), field.wire.form);
     match (&node.kind, content) {
         (Kind::List(list), Value::Array(items)) if form != WireForm::Wrapped => {
@@ -66,9 +68,10 @@ fn write(field: &Field, number: u16, content: &Value, out: &mut Vec<u8>) {
                 value(list.item.node(), form, number, item, out);
             }
         }
-        (Kind::Object(Object { fields, rest: Rest::Values(values), .. }), Value::Object(members))
-            if fields.is_empty() =>
-        {
+        (
+            Kind::Object(Object { fields, additional: AdditionalProperties::Values(values), .. }),
+            Value::Object(members),
+        ) if fields.is_empty() => {
             let mut entries: Vec<_> = members.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
             for (key, content) in entries {
@@ -145,7 +148,7 @@ fn put_scalar(scalar: Scalar, number: u16, content: &Value, out: &mut Vec<u8>) {
     match scalar {
         Scalar::String | Scalar::Formatted => return put_bytes(out, number, text.as_bytes()),
         Scalar::Bytes => return put_bytes(out, number, &STANDARD.decode(text).unwrap_or_default()),
-        Scalar::Int32 | Scalar::Int64 => return put_number(out, number, whole(content)),
+        Scalar::Int32 | Scalar::Int64 => return put_number(out, number, as_i64(content)),
         Scalar::Boolean => return put_number(out, number, i64::from(content.as_bool().unwrap_or_default())),
         Scalar::Number => return put_double(out, number, content.as_f64().unwrap_or_default()),
         Scalar::IntOrString => match content {
@@ -156,7 +159,7 @@ fn put_scalar(scalar: Scalar, number: u16, content: &Value, out: &mut Vec<u8>) {
             }
             other => {
                 put_number(&mut bytes, 1, 0);
-                put_number(&mut bytes, 2, whole(other));
+                put_number(&mut bytes, 2, as_i64(other));
                 put_bytes(&mut bytes, 3, b"");
             }
         },
@@ -178,6 +181,6 @@ fn put_scalar(scalar: Scalar, number: u16, content: &Value, out: &mut Vec<u8>) {
     clippy::cast_possible_truncation,
     reason = "a whole number that was written with a fraction of zero"
 )]
-fn whole(content: &Value) -> i64 {
+fn as_i64(content: &Value) -> i64 {
     content.as_i64().or_else(|| content.as_f64().map(|n| n as i64)).unwrap_or_default()
 }

@@ -1,15 +1,15 @@
-//! `application/vnd.kubernetes.protobuf`: what Go's typed clients send and like to receive.
+//! The `application/vnd.kubernetes.protobuf` media type, which Go's typed clients use.
 //!
-//! Objects are JSON everywhere else in this crate. Here they are brought into that form ([`decode`]) and out of it
-//! ([`encode`]), guided by the table of built-in types: the numbers of their fields stand beside their names, so there
-//! are no generated types. Custom resources have no protobuf form, upstream neither.
+//! Objects are JSON everywhere else in this crate. [`decode`] and [`encode`] convert them, driven by the
+//! table of built-in types, which has the protobuf field numbers, so there are no generated types. As
+//! upstream, custom resources have no protobuf encoding.
 //!
-//! A document is the four bytes `k8s\0` and a `runtime.Unknown`: `typeMeta` (apiVersion, kind) and the message itself.
-//! A watch is a sequence of `WatchEvent` messages, each after its length in four bytes, each with a document inside
-//! ([`frame`]).
+//! A document is the four bytes `k8s\0` and a `runtime.Unknown`: `typeMeta` (apiVersion, kind) and the
+//! message itself. A watch is a sequence of `WatchEvent` messages, each preceded by its length in four bytes
+//! and containing a document ([`frame`]).
 //!
-//! Pitfall: Go writes zero values of plain fields and reads absent ones as zero, so protobuf does not tell them apart.
-//! [`decode`] brings what it reads into canonical form, which is the form in which the same object arrives as JSON.
+//! Pitfall: Go writes zero values of plain fields and reads absent ones as zero, so protobuf does not
+//! distinguish them. [`decode`] canonicalises, which gives the same value as the same object sent as JSON.
 
 mod decode;
 mod encode;
@@ -21,23 +21,23 @@ use serde_json::{Map, Value};
 
 pub use self::wire::ProtobufError;
 use crate::{
-    Child, Field, Gvk, Kind, List, ListType, Node, Object, PatchStrategy, Presence, Rest, Schemas, TypeRef,
-    Wire, WireForm, canonical,
+    AdditionalProperties, Child, Field, Gvk, Kind, List, ListType, Node, Object, PatchStrategy, Presence,
+    Schemas, TypeRef, Wire, WireForm, canonical,
 };
 
-/// The media type.
+/// Media type.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What every document begins with.
+/// Prefix of every document.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The type inside the unions of a CRD's schema.
+/// Type within the unions of a CRD's schema.
 const SCHEMA_PROPS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
-/// How deep messages may nest, as in JSON bodies.
+/// Maximum nesting of messages, as in JSON bodies.
 const MAX_DEPTH: usize = 250;
 
-/// What a document says that it is, and the message inside.
+/// Document with its type and its undecoded message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Envelope<'b> {
     /// `apiVersion`; may be empty.
@@ -47,7 +47,7 @@ pub struct Envelope<'b> {
     raw: &'b [u8],
 }
 
-/// Opens a document without looking into the object.
+/// Parses the envelope of a document without decoding the object.
 pub fn open(document: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     let Some(body) = document.strip_prefix(MAGIC) else {
         return Err(if document.is_empty() { ProtobufError::Empty } else { ProtobufError::NoPrefix });
@@ -74,8 +74,8 @@ pub fn open(document: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
 }
 
 impl Envelope<'_> {
-    /// The object as JSON in canonical form, with the `kind` and `apiVersion` of the envelope; `None` when no built-in
-    /// type has that name.
+    /// Decodes the object into canonical JSON, with the `kind` and `apiVersion` of the envelope; `None` if
+    /// there is no such built-in type.
     pub fn object(&self) -> Option<Result<Value, ProtobufError>> {
         let gvk = Gvk::from_api_version(&self.api_version, self.kind.clone());
         schema(&gvk).map(|schema| self.object_of(&schema, MAX_DEPTH))
@@ -94,7 +94,7 @@ impl Envelope<'_> {
     }
 }
 
-/// Reads a whole document as JSON.
+/// Decodes a document into JSON.
 ///
 /// ```
 /// use kubewright_schema::protobuf;
@@ -115,7 +115,7 @@ pub fn decode(document: &[u8]) -> Result<Value, ProtobufError> {
         .unwrap_or(Err(ProtobufError::UnknownKind { api_version: envelope.api_version, kind: envelope.kind }))
 }
 
-/// Writes an object of a built-in type, by its `kind` and `apiVersion`; `None` for any other.
+/// Encodes an object of a built-in type by its `kind` and `apiVersion`; `None` for other types.
 pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -127,7 +127,7 @@ pub fn encode(object: &Value) -> Option<Vec<u8>> {
     Some(document(api_version, kind, &raw))
 }
 
-/// Writes an event of a watch, with its length in front; `None` when the object has no protobuf form.
+/// Encodes a watch event with its length prefix; `None` if the object has no protobuf encoding.
 pub fn frame(event: &str, object: &Value) -> Option<Vec<u8>> {
     let document = encode(object)?;
     let mut raw = Vec::with_capacity(document.len() + 8);
@@ -148,13 +148,13 @@ fn document(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out.extend_from_slice(MAGIC);
     wire::put_bytes(&mut out, 1, &meta);
     wire::put_bytes(&mut out, 2, raw);
-    // Content encoding and type, which Go writes though they are empty.
+    // Content encoding and content type, which Go writes although they are empty.
     wire::put_bytes(&mut out, 3, b"");
     wire::put_bytes(&mut out, 4, b"");
     out
 }
 
-/// The built-in type of a name. Partial objects are no part of `OpenAPI` but of the protocol.
+/// Returns the schema of a built-in type. Partial objects are not part of `OpenAPI`, but of the protocol.
 fn schema(gvk: &Gvk) -> Option<TypeRef> {
     match (&*gvk.group, &*gvk.kind) {
         ("meta.k8s.io", "PartialObjectMetadata") => Some(TypeRef::builtin(&PARTIAL)),
@@ -163,19 +163,22 @@ fn schema(gvk: &Gvk) -> Option<TypeRef> {
     }
 }
 
-static PARTIAL: LazyLock<Node> = LazyLock::new(|| whole(meta("ObjectMeta"), None));
+static PARTIAL: LazyLock<Node> = LazyLock::new(|| object_schema(meta_type("ObjectMeta"), None));
 static PARTIAL_LIST: LazyLock<Node> = LazyLock::new(|| {
     let item = PARTIAL.clone().into();
-    whole(meta("ListMeta"), Some(Node::from(Kind::List(List { item, list_type: ListType::Atomic })).into()))
+    object_schema(
+        meta_type("ListMeta"),
+        Some(Node::from(Kind::List(List { item, list_type: ListType::Atomic })).into()),
+    )
 });
 
-fn meta(name: &str) -> Child {
+fn meta_type(name: &str) -> Child {
     let name = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}");
     Schemas::builtin().definition_named(&name).map_or_else(|| Node::default().into(), Child::Builtin)
 }
 
-/// An object with metadata, and with items where it is a list.
-fn whole(metadata: Child, items: Option<Child>) -> Node {
+/// Builds the schema of an object with metadata, and with items if it is a list.
+fn object_schema(metadata: Child, items: Option<Child>) -> Node {
     let field = |name: &str, number: Option<u16>, presence, node| Field {
         name: name.into(),
         node,
@@ -193,5 +196,6 @@ fn whole(metadata: Child, items: Option<Child>) -> Node {
     if let Some(items) = items {
         fields.insert(1, field("items", Some(2), Presence::AlwaysNull, items));
     }
-    Kind::Object(Object { fields: fields.into(), rest: Rest::Closed, atomic: false }).into()
+    Kind::Object(Object { fields: fields.into(), additional: AdditionalProperties::Closed, atomic: false })
+        .into()
 }

@@ -1,43 +1,44 @@
-//! The bytes of protobuf: numbers of variable length, and fields by number.
+//! Protobuf wire format: varints, and fields by number.
 
-/// Why bytes are no protobuf document. The texts are those that Go clients know.
+/// Error decoding protobuf, with the messages of Go's decoders.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtobufError {
-    /// Nothing at all.
+    /// The body is empty.
     #[error("empty data")]
     Empty,
-    /// The four bytes that every document begins with are missing.
+    /// The prefix of four bytes is missing.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NoPrefix,
-    /// The bytes end in the middle of something.
+    /// The bytes end within a value.
     #[error("unexpected EOF")]
     Truncated,
-    /// A number is too large.
+    /// A varint overflows 64 bits.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A field has another form than its type.
+    /// The wire type of a field does not match its type.
     #[error("proto: wrong wireType = {wire} for field {field}")]
     WireType {
-        /// The form.
+        /// The wire type.
         wire: u8,
         /// The field.
         field: String,
     },
-    /// A form that nobody uses, or field number 0.
+    /// Unsupported wire type, or field number 0.
     #[error("proto: illegal tag {0}")]
     Tag(u64),
-    /// Messages in messages in messages.
+    /// Messages are nested too deeply.
     #[error("exceeded max depth")]
     TooDeep,
-    /// A field holds something that its type cannot.
+    /// A field has a value that its type cannot represent.
     #[error("{field}: {why}")]
     Value {
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// No built-in type has this name.
+    /// There is no such built-in type.
     #[error(
         "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
     )]
@@ -49,7 +50,7 @@ pub enum ProtobufError {
     },
 }
 
-/// The content of one field.
+/// Payload of one field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Payload<'b> {
     Varint(u64),
@@ -76,7 +77,7 @@ impl<'b> Payload<'b> {
         }
     }
 
-    /// Text; bytes that are no UTF-8 are replaced, as in everything that Go prints as JSON.
+    /// Returns the text; invalid UTF-8 is replaced, as by Go's JSON encoder.
     pub(super) fn text(self, field: &str) -> Result<String, ProtobufError> {
         self.bytes(field).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -96,7 +97,7 @@ impl<'b> Payload<'b> {
     }
 }
 
-/// Reads the fields of a message in turn.
+/// Iterator over the fields of a message.
 #[derive(Debug, Clone)]
 pub(super) struct Reader<'b> {
     rest: &'b [u8],
@@ -107,7 +108,7 @@ impl<'b> Reader<'b> {
         Self { rest: message }
     }
 
-    /// The next field and its number; `None` at the end.
+    /// Returns the next field number and payload; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Payload<'b>)>, ProtobufError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -132,7 +133,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The next number of a packed list; `None` at the end.
+    /// Returns the next number of a packed list; `None` at the end.
     pub(super) fn packed(&mut self) -> Result<Option<u64>, ProtobufError> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
@@ -165,19 +166,19 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value.to_le_bytes()[0]);
 }
 
-/// A number; negative ones take ten bytes.
+/// Appends an integer field; negative values take ten bytes.
 pub(super) fn put_number(out: &mut Vec<u8>, field: u16, value: i64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, value.cast_unsigned());
 }
 
-/// A number with a fraction.
+/// Appends a double field.
 pub(super) fn put_double(out: &mut Vec<u8>, field: u16, value: f64) {
     put_varint(out, u64::from(field) << 3 | 1);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A text, bytes or a message.
+/// Appends a string, bytes or message field.
 pub(super) fn put_bytes(out: &mut Vec<u8>, field: u16, bytes: &[u8]) {
     put_varint(out, u64::from(field) << 3 | 2);
     put_varint(out, bytes.len() as u64);
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_as_they_were_written() {
+    fn fields_round_trip() {
         let mut bytes = Vec::new();
         put_number(&mut bytes, 1, -1);
         put_double(&mut bytes, 2, 0.5);
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_bytes_are_refused() {
+    fn malformed_bytes_are_rejected() {
         let read = |bytes: &[u8]| Reader::new(bytes).next().unwrap_err();
         assert_eq!(read(&[0x0a, 5, b'a']), ProtobufError::Truncated);
         assert_eq!(read(&[0x08, 0x80]), ProtobufError::Truncated);

@@ -1,5 +1,7 @@
-//! Walks a value with its rules. The order of the checks and the count of those that passed decide which errors of
-//! an `anyOf` are shown, so both follow kube-openapi.
+//! Validation of a value against compiled rules.
+//!
+//! The order of the checks and the number of passed ones determine which errors of an `anyOf` are reported,
+//! so both follow kube-openapi.
 
 use serde_json::{Map, Number, Value};
 
@@ -12,7 +14,7 @@ use crate::{
     go,
 };
 
-/// Where a value is, as kube-openapi writes it.
+/// Path of a value in the notation of kube-openapi.
 pub(super) struct Path(pub(super) String);
 
 impl Path {
@@ -33,7 +35,7 @@ impl Path {
     }
 }
 
-/// What came of a check: its errors without repetition, and how many checks passed on the way.
+/// Result of a check: its distinct errors and the number of passed checks.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     errors: Vec<FieldError>,
@@ -62,7 +64,7 @@ impl Outcome {
         self.errors
     }
 
-    /// An error that is about no field in particular.
+    /// Adds an error that concerns no particular field.
     pub(super) fn add_general(&mut self, detail: String) {
         self.add(FieldError::new(ErrorKind::Invalid, "", "", detail));
     }
@@ -72,17 +74,18 @@ impl Outcome {
     }
 }
 
-/// Checks a value. `old` is what it was before, where that can be told: errors of an unchanged value are dropped.
-pub(super) fn value(rules: &Rules, value: Option<&Value>, old: Option<&Value>, path: &Path) -> Outcome {
+/// Checks a value. `old` is the correlated old value, if any: errors of an unchanged value are dropped
+/// (ratcheting).
+pub(super) fn check_value(rules: &Rules, value: Option<&Value>, old: Option<&Value>, path: &Path) -> Outcome {
     let value = value.unwrap_or(&Value::Null);
-    let outcome = fresh(rules, value, old, path);
+    let outcome = check_unratcheted(rules, value, old, path);
     if !outcome.is_valid() && old == Some(value) {
         return Outcome { errors: Vec::new(), passed: outcome.passed };
     }
     outcome
 }
 
-pub(super) fn fresh(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
+pub(super) fn check_unratcheted(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     if rules.types.is_empty() && rules.format_name.is_empty() {
         // Nothing to say about the type.
@@ -138,7 +141,7 @@ fn json_type(value: &Value) -> (&'static str, &'static str) {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
         Value::Number(n) if n.is_i64() => ("integer", "int64"),
-        // What does not fit into 64 bits is read as a float.
+        // Numbers beyond 64 bits are decoded as floats.
         Value::Number(_) => ("number", "float64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
@@ -160,7 +163,7 @@ fn check_type(rules: &Rules, value: &Value, path: &Path) -> Outcome {
         let refused = !rules.types.is_empty() && !rules.nullable;
         return if refused { wrong(&types, "null") } else { outcome };
     }
-    // Beyond this, not every whole number has a float of its own.
+    // Floats are exact for integers below 2^53 only.
     let whole = value.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9_007_199_254_740_992.0);
     let fits = rules.allows_type(found)
         || (found == "number" && whole && rules.allows_type("integer"))
@@ -197,7 +200,7 @@ fn check_string(rules: &Rules, text: &str, path: &Path) -> Outcome {
     outcome
 }
 
-/// The first float that is too large for a signed integer of 64 bits.
+/// First float too large for a signed 64-bit integer.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 fn check_number(rules: &Rules, number: &Number, path: &Path) -> Outcome {
@@ -224,7 +227,7 @@ fn check_number(rules: &Rules, number: &Number, path: &Path) -> Outcome {
     #[expect(clippy::cast_possible_truncation, reason = "as Go converts the bound")]
     let truncated = |bound: f64| bound as i64;
     check_range("Checked", in_range(float, integer));
-    // Bounds of integers are compared as integers, where they are some.
+    // Integers are compared with integer bounds as integers.
     let mut bound = |what: &str, bound: f64| {
         let ok = check_range(what, in_range(bound, Some(truncated(bound)).filter(|_| bound.fract() == 0.0)));
         integer.filter(|_| ok).map(|n| (n, truncated(bound)))
@@ -277,7 +280,7 @@ fn check_list(rules: &Rules, items: &[Value], old: Option<&Value>, path: &Path) 
     let mut outcome = Outcome { errors: Vec::new(), passed: 1 };
     if let Some(item_rules) = &rules.items {
         for (i, item) in items.iter().enumerate() {
-            outcome.merge(value(item_rules, Some(item), old_item(rules, item, old), &path.index(i)));
+            outcome.merge(check_value(item_rules, Some(item), old_item(rules, item, old), &path.index(i)));
         }
     }
     let size = items.len() as u64;
@@ -307,7 +310,7 @@ fn too_many(max: u64) -> String {
     format!("must have at most {max} {}", if max == 1 { "item" } else { "items" })
 }
 
-/// The old item with the same keys; items of other lists cannot be told apart.
+/// Returns the old item with the same list map keys; items of other lists cannot be correlated.
 fn old_item<'o>(rules: &Rules, item: &Value, old: Option<&'o Value>) -> Option<&'o Value> {
     if rules.list_keys.is_empty() {
         return None;
@@ -335,16 +338,16 @@ fn check_object(rules: &Rules, map: &Map<String, Value>, old: Option<&Value>, pa
                 outcome.add_at(ErrorKind::Invalid, path, key.as_str(), detail);
             }
             Additional::Of(values) => {
-                outcome.merge(value(values, Some(child), old_of(key), &path.dotted(key)));
+                outcome.merge(check_value(values, Some(child), old_of(key), &path.dotted(key)));
             }
         }
     }
     for (name, property) in &rules.properties {
         if let Some(child) = map.get(name) {
-            // The version an object was stored in does not show, so its type cannot be ratcheted.
+            // The object's stored version is unknown here, so kind and apiVersion cannot be ratcheted.
             let is_type = path.0.is_empty() && matches!(&**name, "kind" | "apiVersion");
             let before = old_of(name).filter(|_| !is_type);
-            outcome.merge(value(property, Some(child), before, &path.field(name)));
+            outcome.merge(check_value(property, Some(child), before, &path.field(name)));
         }
     }
     for name in rules.required.iter().filter(|name| !map.contains_key(*name)) {

@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 use super::{
-    check::{Outcome, Path, fresh},
+    check::{Outcome, Path, check_unratcheted},
     compile::Rules,
 };
 use crate::go;
 
-/// Checks a value against the combined rules; which errors of a failed alternative show follows kube-openapi.
+/// Checks a value against combined rules; the choice of reported errors follows kube-openapi.
 pub(super) fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &Path) -> Outcome {
     let mut outcome = Outcome::default();
     let quoted = go::quote(&path.0);
     if !rules.any_of.is_empty() {
         let (mut best, mut success): (Option<Outcome>, Option<Outcome>) = (None, None);
         for rules in &rules.any_of {
-            let result = fresh(rules, value, old, path);
+            let result = check_unratcheted(rules, value, old, path);
             if result.is_valid() {
                 success = Some(result);
                 break;
@@ -33,7 +33,7 @@ pub(super) fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &
         let (mut best, mut success): (Option<Outcome>, Option<Outcome>) = (None, None);
         let mut valid = 0;
         for rules in &rules.one_of {
-            let result = fresh(rules, value, old, path);
+            let result = check_unratcheted(rules, value, old, path);
             if result.is_valid() {
                 valid += 1;
                 best = None;
@@ -57,7 +57,7 @@ pub(super) fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &
     if !rules.all_of.is_empty() {
         let mut valid = 0;
         for rules in &rules.all_of {
-            let result = fresh(rules, value, old, path);
+            let result = check_unratcheted(rules, value, old, path);
             valid += usize::from(result.is_valid());
             outcome.merge(result);
         }
@@ -67,7 +67,7 @@ pub(super) fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &
         }
     }
     if let Some(not) = &rules.not
-        && fresh(not, value, old, path).is_valid()
+        && check_unratcheted(not, value, old, path).is_valid()
     {
         outcome.add_general(format!("{quoted} must not validate the schema (not)"));
     }
@@ -75,7 +75,7 @@ pub(super) fn combine(rules: &Rules, value: &Value, old: Option<&Value>, path: &
     outcome
 }
 
-/// Of several failures the one that passed most checks is shown.
+/// Keeps the failure that passed the most checks.
 fn keep_better(best: &mut Option<Outcome>, result: Outcome) {
     if best.as_ref().is_none_or(|best| result.passed > best.passed) {
         *best = Some(result);

@@ -1,4 +1,4 @@
-//! Reads the value rules out of a schema.
+//! Compilation of the value rules of a schema.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::formats::{self, Format};
-use crate::SchemaError;
+use crate::{SchemaError, structural::with_segment};
 
-/// The rules for one value.
+/// Rules for one value.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
-    /// The JSON types it may have; empty for any.
+    /// Allowed JSON types; empty for any.
     pub(super) types: Vec<String>,
     pub(super) nullable: bool,
-    /// The format's name, as long as it means something for the type.
+    /// Name of the format, if it applies to the type.
     pub(super) format_name: String,
     pub(super) format: Option<Format>,
     pub(super) maximum: Option<Limit>,
@@ -37,18 +37,18 @@ pub(super) struct Rules {
     pub(super) any_of: Vec<Rules>,
     pub(super) one_of: Vec<Rules>,
     pub(super) not: Option<Box<Rules>>,
-    /// The keys of an associative list: they tell which old item a new one was.
+    /// Keys of an associative list, by which old and new items are correlated.
     pub(super) list_keys: Vec<String>,
 }
 
-/// A bound of a number.
+/// Bound of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
     pub(super) value: f64,
     pub(super) exclusive: bool,
 }
 
-/// What properties may be there besides the named ones.
+/// Rules for properties besides the named ones.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Additional {
     #[default]
@@ -76,7 +76,7 @@ impl Rules {
         };
         let format_name = formats::supported(text("format"), &types).to_owned();
         let child = |path: &mut String, name: &str, schema: &Value| {
-            within(path, name, |path| Self::compile(schema, path))
+            with_segment(path, name, |path| Self::compile(schema, path))
         };
         let boxed = |path: &mut String, name: &str| -> Result<Option<Box<Self>>, SchemaError> {
             schema.get(name).map(|schema| child(path, name, schema).map(Box::new)).transpose()
@@ -126,7 +126,9 @@ impl Rules {
         let schemas = schema.get(name).and_then(Value::as_array);
         let schemas = schemas.into_iter().flatten().enumerate();
         schemas
-            .map(|(i, schema)| within(path, &format!("{name}[{i}]"), |path| Self::compile(schema, path)))
+            .map(|(i, schema)| {
+                with_segment(path, &format!("{name}[{i}]"), |path| Self::compile(schema, path))
+            })
             .collect()
     }
 
@@ -149,13 +151,4 @@ fn pattern(pattern: &str, path: &str) -> Result<Option<Regex>, SchemaError> {
 fn texts(schema: &Map<String, Value>, name: &str) -> Vec<String> {
     let list = schema.get(name).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-fn within<T>(path: &mut String, name: &str, f: impl FnOnce(&mut String) -> T) -> T {
-    let length = path.len();
-    path.push('.');
-    path.push_str(name);
-    let result = f(path);
-    path.truncate(length);
-    result
 }

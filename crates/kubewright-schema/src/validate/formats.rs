@@ -1,4 +1,4 @@
-//! String formats that a CRD may name. A name that is not known, or not for the type, is passed over.
+//! String formats of CRD schemas. Formats that are unknown or not for the type are ignored.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -7,12 +7,12 @@ use std::{
 
 use regex::Regex;
 
-/// How to check a string.
+/// Predicate of a string format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Format(fn(&str) -> bool);
 
 impl Format {
-    /// The format with this name; dashes do not count, but for the names that Kubernetes added.
+    /// Returns the format with this name; dashes are ignored, except in names that Kubernetes added.
     pub(super) fn named(name: &str) -> Option<Self> {
         let check: fn(&str) -> bool = match &*name.replace('-', "") {
             "bsonobjectid" => |s| s.len() == 24 && is_hex(s),
@@ -51,7 +51,7 @@ impl Format {
     }
 }
 
-/// The format, if it means something for these types; empty otherwise.
+/// Returns the format if it applies to one of these types, else an empty string.
 pub(super) fn supported<'f>(format: &'f str, types: &[String]) -> &'f str {
     let known = match types.first().map(String::as_str) {
         Some("integer") if types.len() == 1 => matches!(format, "int32" | "int64"),
@@ -98,7 +98,7 @@ fn is_hostname(text: &str) -> bool {
     matches(&HOST_NAME, text) && text.len() <= 255 && text.split('.').all(|label| label.len() <= 63)
 }
 
-/// What Go's `ParseRequestURI` takes: an absolute path, or a scheme with a path or an authority.
+/// Implements Go's `ParseRequestURI`: an absolute path, or a scheme with a path or an authority.
 fn is_uri(text: &str) -> bool {
     if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
         return false;
@@ -136,7 +136,8 @@ fn is_email(text: &str) -> bool {
     (quoted || dotted(local)) && (literal || dotted(domain))
 }
 
-/// Leading zeros are let pass, as the server does for old objects' sake.
+/// Parses an IPv4 address with leading zeros allowed, which kube-apiserver accepts for backwards
+/// compatibility.
 fn sloppy_ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0; 4];
     let mut parts = text.split('.');
@@ -265,7 +266,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && clock_ok && zone_ok
 }
 
-/// A Go duration, or amounts with the names of units as Scala writes them.
+/// Accepts a Go duration, or amounts with unit names in the style of Scala.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 19] = [
         "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "hour", "d",
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_takes_its_own_and_refuses_the_rest() {
+    fn each_format_accepts_valid_and_rejects_invalid_strings() {
         let cases: [(&str, &[&str], &[&str]); 20] = [
             (
                 "date-time",

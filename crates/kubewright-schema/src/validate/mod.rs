@@ -1,7 +1,8 @@
-//! Checks a custom resource against the value rules of its `openAPIV3Schema`.
+//! Validation of custom resources by the value rules of their `openAPIV3Schema`.
 //!
-//! Every keyword that a CRD may use is understood, in the words of kube-openapi; CEL rules are not part of it, nor
-//! are list types ([`lists`](super::lists)) and metadata. Compile a [`Validator`] once per CRD version and share it.
+//! All keywords that a CRD may use are supported, with the messages of kube-openapi. CEL rules, list types
+//! ([`lists`](super::lists)) and metadata are validated elsewhere. Compile a [`Validator`] once per CRD
+//! version and share it.
 
 mod check;
 mod combine;
@@ -14,7 +15,7 @@ use super::{SchemaError, field::FieldError};
 use check::{Outcome, Path};
 use compile::Rules;
 
-/// The compiled value rules of a schema.
+/// Compiled value rules of a schema.
 ///
 /// ```
 /// use kubewright_schema::validate::Validator;
@@ -42,18 +43,18 @@ impl Validator {
         Ok(Self { rules: Rules::compile(schema, &mut String::from("openAPIV3Schema"))? })
     }
 
-    /// The errors of a new object.
+    /// Validates a new object.
     pub fn validate(&self, value: &Value) -> Vec<FieldError> {
         let mut outcome = Outcome::default();
-        outcome.merge(check::value(&self.rules, Some(value), None, &Path::root()));
+        outcome.merge(check::check_value(&self.rules, Some(value), None, &Path::root()));
         outcome.into_errors()
     }
 
-    /// The errors of an update. What was wrong before and has not changed is let pass (ratcheting), so that a schema
-    /// can be tightened without breaking the objects that exist.
+    /// Validates an update. Errors of unchanged values are dropped (ratcheting), so that a schema can be
+    /// tightened without breaking existing objects.
     pub fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut outcome = Outcome::default();
-        outcome.merge(check::value(&self.rules, Some(new), Some(old), &Path::root()));
+        outcome.merge(check::check_value(&self.rules, Some(new), Some(old), &Path::root()));
         outcome.into_errors()
     }
 }

@@ -1,27 +1,27 @@
-//! One write as bytes.
+//! Encoding of log and snapshot records.
 //!
-//! Lengths are LEB128, everything else is as it is in memory: the encoded object is not looked into on the way back, so
-//! recovery costs a copy and a checksum per object, not a decode. The metadata that selectors need is stored beside it.
+//! Lengths are LEB128, everything else is as in memory: recovery does not decode the stored JSON, so it costs
+//! a copy and a checksum per object. The metadata that selectors need is stored beside it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewright_core::ObjectKey;
 
-use crate::{Event, Meta, Object, object::Written};
+use crate::{Event, Meta, Object, object::StoredVersion};
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
 const END: u8 = 3;
 
-/// What a record says.
+/// Record of a log or snapshot.
 #[derive(Debug)]
 pub(super) enum Record {
-    /// This object is stored under this key.
+    /// An object was stored.
     Put { resource: Box<str>, key: ObjectKey, object: Object },
-    /// Nothing is stored under this key.
+    /// An object was removed.
     Remove { resource: Box<str>, key: ObjectKey, revision: u64 },
-    /// A snapshot ends here and holds this many objects.
+    /// The end of a snapshot with this many objects.
     End { objects: u64 },
 }
 
@@ -45,7 +45,7 @@ fn texts(out: &mut Vec<u8>, list: &[Box<str>]) {
     }
 }
 
-/// Appends a put.
+/// Appends a put record.
 pub(super) fn put(out: &mut Vec<u8>, resource: &str, key: &ObjectKey, object: &Object) {
     out.push(PUT);
     number(out, object.revision);
@@ -68,20 +68,20 @@ pub(super) fn put(out: &mut Vec<u8>, resource: &str, key: &ObjectKey, object: &O
         }
     }
     texts(out, &meta.fields);
-    match &meta.written {
+    match &meta.stored_version {
         None => out.push(0),
-        Some(written) => {
+        Some(stored_version) => {
             out.push(1);
-            text(out, &written.version);
-            number(out, written.schema);
+            text(out, &stored_version.version);
+            number(out, stored_version.schema);
         }
     }
-    number(out, object.gap() as u64);
+    number(out, object.revision_offset() as u64);
     number(out, object.size() as u64);
-    object.pieces(|piece| out.extend_from_slice(piece));
+    object.for_each_chunk(|chunk| out.extend_from_slice(chunk));
 }
 
-/// Appends what an event did.
+/// Appends the record of an event.
 pub(super) fn event(out: &mut Vec<u8>, resource: &str, event: &Event) {
     if let Some(object) = &event.after {
         put(out, resource, &event.key, object);
@@ -93,18 +93,18 @@ pub(super) fn event(out: &mut Vec<u8>, resource: &str, event: &Event) {
     }
 }
 
-/// Appends the end of a snapshot.
+/// Appends the end record of a snapshot.
 pub(super) fn end(out: &mut Vec<u8>, objects: u64) {
     out.push(END);
     number(out, objects);
 }
 
-/// Reads records out of a frame.
+/// Decoder of the records of a frame.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
 }
 
-/// A frame whose checksum is right does not hold what it should.
+/// Error for a frame with a valid checksum and invalid content.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         Self { bytes }
     }
 
-    /// The next record; `None` at the end of the frame.
+    /// Returns the next record; `None` at the end of the frame.
     pub(super) fn next(&mut self) -> Result<Option<Record>, Malformed> {
         let Some((&kind, rest)) = self.bytes.split_first() else { return Ok(None) };
         self.bytes = rest;
@@ -127,10 +127,10 @@ impl<'a> Reader<'a> {
             REMOVE => Ok(Some(Record::Remove { resource: resource.into(), key, revision })),
             PUT => {
                 let meta = Arc::new(self.meta()?);
-                let gap = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+                let revision_offset = usize::try_from(self.number()?).map_err(|_| Malformed)?;
                 let length = usize::try_from(self.number()?).map_err(|_| Malformed)?;
                 let bytes = Bytes::copy_from_slice(self.take(length)?);
-                let object = Object::restore(revision, bytes, gap, meta).ok_or(Malformed)?;
+                let object = Object::restore(revision, bytes, revision_offset, meta).ok_or(Malformed)?;
                 Ok(Some(Record::Put { resource: resource.into(), key, object }))
             }
             _ => Err(Malformed),
@@ -150,12 +150,12 @@ impl<'a> Reader<'a> {
             _ => return Err(Malformed),
         };
         let fields = self.texts()?;
-        let written = match self.take(1)? {
+        let stored_version = match self.take(1)? {
             [0] => None,
-            [1] => Some(Written { version: self.text()?.into(), schema: self.number()? }),
+            [1] => Some(StoredVersion { version: self.text()?.into(), schema: self.number()? }),
             _ => return Err(Malformed),
         };
-        Ok(Meta { uid, labels, owners, finalizers, deletion, fields, written })
+        Ok(Meta { uid, labels, owners, finalizers, deletion, fields, stored_version })
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Err(Malformed)
     }
 
-    /// How many items follow; never more than there are bytes for.
+    /// Returns the number of following items, bounded by the remaining bytes.
     fn count(&mut self) -> Result<u64, Malformed> {
         self.number().and_then(|n| if n <= self.bytes.len() as u64 { Ok(n) } else { Err(Malformed) })
     }

@@ -1,12 +1,12 @@
-//! The directory: its lock and the names in it.
+//! Data directory: its lock and file names.
 //!
-//! | name | what |
+//! | name | content |
 //! |---|---|
 //! | `lock` | held while a server runs |
 //! | `log-N` | writes after revision N |
-//! | `snapshot-N` | everything at revision N |
+//! | `snapshot-N` | all objects at revision N |
 //! | `identity.json` | keys and certificates |
-//! | `*.new` | something that was never finished |
+//! | `*.new` | unfinished file, removed on start |
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -16,15 +16,15 @@ use std::{
 
 use super::{error::DataDirError, frame::Kind};
 
-/// A directory that this process alone uses.
+/// Data directory, locked by this process.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    /// The lock lives as long as the file is open, and no longer than the process.
+    /// The lock is released when the file is closed or the process ends.
     _lock: File,
 }
 
-/// Opens a file that only its owner may read.
+/// Returns options to open a file that only its owner may read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -35,13 +35,13 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Makes the names in a directory durable.
+/// Syncs the entries of a directory.
 fn sync(path: &Path) -> io::Result<()> {
-    // Elsewhere directories cannot be opened, and renames are durable by themselves.
+    // On other systems directories cannot be opened, and renames are durable by themselves.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
-/// Puts a file in place as a whole: after a crash it is the old one or the new one.
+/// Replaces a file atomically: after a crash it has the old or the new content.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = private().write(true).create(true).truncate(true).open(&new)?;
@@ -52,7 +52,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl Directory {
-    /// Makes the directory when it is not there, and takes it for this process.
+    /// Creates the directory if necessary, and locks it.
     pub(super) fn open(path: &Path) -> Result<Self, DataDirError> {
         let io = |operation| {
             let path = path.to_owned();
@@ -79,7 +79,7 @@ impl Directory {
         &self.path
     }
 
-    /// The name of a file. Numbers have leading zeros, so that `ls` shows them in order.
+    /// Returns the path of a file. Numbers are zero-padded so that `ls` sorts them.
     pub(super) fn file(&self, kind: Kind, base: u64) -> PathBuf {
         let kind = match kind {
             Kind::Log => "log",
@@ -88,26 +88,26 @@ impl Directory {
         self.path.join(format!("{kind}-{base:020}"))
     }
 
-    /// The base revisions of the files of a kind, in order.
-    pub(super) fn bases(&self, kind: Kind) -> Result<Vec<u64>, DataDirError> {
+    /// Returns the base revisions of the files of a kind, in order.
+    pub(super) fn base_revisions(&self, kind: Kind) -> Result<Vec<u64>, DataDirError> {
         let io = |source| DataDirError::Io { path: self.path.clone(), operation: "list", source };
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(io)? {
             let name = entry.map_err(io)?.file_name();
             let number = name.to_str().and_then(|n| n.rsplit_once('-')).and_then(|(_, n)| n.parse().ok());
-            // The name must be the one that the number has here, or it is nobody's file.
+            // Ignore files whose name is not exactly the one of this number.
             found.extend(number.filter(|n| self.file(kind, *n).file_name() == Some(&name)));
         }
         found.sort_unstable();
         Ok(found)
     }
 
-    /// A new, private file; one that is there already is emptied.
+    /// Creates or truncates a private file.
     pub(super) fn create(path: &Path) -> io::Result<File> {
         private().write(true).create(true).truncate(true).open(path)
     }
 
-    /// Makes the names in the directory durable.
+    /// Syncs the directory entries.
     pub(super) fn sync(&self) -> Result<(), DataDirError> {
         sync(&self.path).map_err(|source| DataDirError::Io {
             path: self.path.clone(),
@@ -116,10 +116,11 @@ impl Directory {
         })
     }
 
-    /// Removes files that a snapshot has made superfluous. What cannot be removed now is removed after the next one.
-    pub(super) fn forget_before(&self, base: u64) -> Result<(), DataDirError> {
+    /// Removes files that a snapshot made obsolete. Files that cannot be removed now are removed after the
+    /// next one.
+    pub(super) fn remove_before(&self, base: u64) -> Result<(), DataDirError> {
         for kind in [Kind::Log, Kind::Snapshot] {
-            for old in self.bases(kind)?.into_iter().filter(|b| *b < base) {
+            for old in self.base_revisions(kind)?.into_iter().filter(|b| *b < base) {
                 let path = self.file(kind, old);
                 fs::remove_file(&path).map_err(|source| DataDirError::Io {
                     path,

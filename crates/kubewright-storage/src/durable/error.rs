@@ -1,18 +1,19 @@
-//! What can be wrong with a data directory.
+//! Data directory and write errors.
 
 use std::{io, path::PathBuf};
 
-/// Why a data directory cannot be used.
+/// Error opening or using a data directory.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataDirError {
-    /// The system refuses something.
+    /// An I/O operation failed.
     #[error("cannot {operation} {path}: {source}")]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another server uses the directory.
@@ -21,17 +22,17 @@ pub enum DataDirError {
         /// The lock file.
         path: PathBuf,
     },
-    /// The file is of another release.
+    /// The file has the format of another release.
     #[error("{path} has format {found}, this release reads format {known}; use the release that wrote it")]
     Format {
         /// The file.
         path: PathBuf,
-        /// The format that it says it has.
+        /// The format of the file.
         found: u16,
-        /// The format that is understood.
+        /// The supported format.
         known: u16,
     },
-    /// The file is damaged in a way that no crash explains.
+    /// The file is damaged in a way that a crash cannot cause.
     #[error(
         "{path} is damaged at byte {offset}: {what}; nothing was changed: restore the directory from a copy, or start with \
          an empty one"
@@ -39,33 +40,34 @@ pub enum DataDirError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The offset of the damage.
         offset: u64,
-        /// What is wrong there.
+        /// The kind of damage.
         what: String,
     },
-    /// A file between two others is not there.
+    /// A log file is missing.
     #[error(
         "{path} holds no log that begins at revision {revision}, and a later one exists; restore the directory from a copy"
     )]
     Missing {
         /// The directory.
         path: PathBuf,
-        /// Where the missing log would begin.
+        /// The revision at which the missing log would begin.
         revision: u64,
     },
 }
 
-/// Why a write was not stored.
+/// Error storing a write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotStored {
-    /// The disk refused it; it is tried again with the next write.
+#[non_exhaustive]
+pub enum WriteError {
+    /// The disk refused the write; it is retried with the next one.
     #[error("the data directory cannot be written: {0}; nothing was acknowledged, try again when it can")]
     Refused(String),
-    /// The disk has lost data that it had taken; nothing more is entrusted to it by this process.
+    /// A sync failed, so the disk may have lost data; this process writes nothing more to it.
     #[error("the data directory has failed: {0}; restart the server to go on from what was acknowledged")]
     Failed(String),
-    /// The server stops.
+    /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
 }

@@ -1,13 +1,13 @@
-//! Files of checksummed frames: logs and snapshots.
+//! File format of logs and snapshots: a sequence of checksummed frames.
 //!
 //! ```text
 //!  file  = magic (8) · format (2) · kind (2) · base revision (8) · crc32 of these (4) · frame…
 //!  frame = length (4) · crc32 of the payload (4) · crc32 of these (4) · payload: records
 //! ```
 //!
-//! A frame is appended and synced before the next one is begun. A crash can therefore leave at most one bad frame, at the
-//! end: cut short, or with sectors that were never written and read as zeros. That is a torn tail. Everything else that
-//! does not fit its checksum is damage, and [`Frames`] says where.
+//! A frame is appended and synced before the next one is begun. A crash can therefore leave at most one bad
+//! frame, at the end: truncated, or with unwritten sectors that read as zeros (a torn tail). Any other
+//! checksum mismatch is damage, and [`Frames`] reports its offset.
 
 use std::{
     fs::File,
@@ -18,21 +18,21 @@ use std::{
 use super::error::DataDirError;
 
 const MAGIC: [u8; 8] = *b"kubewrt\0";
-/// The format that is written and read.
+/// Supported format version.
 const FORMAT: u16 = 1;
-/// The length of a file's head.
+/// Length of a file header.
 pub(super) const HEAD: u64 = 24;
-/// The length of a frame's head.
+/// Length of a frame header.
 pub(super) const FRAME_HEAD: usize = 12;
-/// What disks write whole.
+/// Size of an atomic disk write.
 const SECTOR: u64 = 512;
 
-/// What a file of frames is.
+/// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Writes after the base revision.
     Log,
-    /// Everything at the base revision.
+    /// All objects at the base revision.
     Snapshot,
 }
 
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// The head of a file.
+/// Encodes a file header.
 pub(super) fn head(kind: Kind, base: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(24);
     out.extend_from_slice(&MAGIC);
@@ -57,16 +57,16 @@ pub(super) fn head(kind: Kind, base: u64) -> Vec<u8> {
     out
 }
 
-/// Begins a frame: room for its head, to be filled by [`seal`].
-pub(super) fn begin(out: &mut Vec<u8>) {
+/// Reserves the header of a frame, to be filled by [`finish_frame`].
+pub(super) fn begin_frame(out: &mut Vec<u8>) {
     out.clear();
     out.resize(FRAME_HEAD, 0);
 }
 
-/// Writes the head in front of the payload.
-pub(super) fn seal(frame: &mut [u8]) {
+/// Fills the header of a frame.
+pub(super) fn finish_frame(frame: &mut [u8]) {
     let payload = &frame[FRAME_HEAD..];
-    // A frame is closed long before it is this large.
+    // Frames are finished long before they are this large.
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     let crc = crc32fast::hash(payload);
     frame[..4].copy_from_slice(&length.to_le_bytes());
@@ -81,7 +81,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     out
 }
 
-/// The frames of a file, one after the other.
+/// Reader of the frames of a file.
 pub(super) struct Frames {
     path: PathBuf,
     file: BufReader<File>,
@@ -89,19 +89,19 @@ pub(super) struct Frames {
     offset: u64,
 }
 
-/// What comes next in a file.
+/// Result of reading a frame.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// A frame, and where it begins.
+    /// A frame and its offset.
     Frame { payload: Vec<u8>, offset: u64 },
-    /// The file ends here as it should.
+    /// The regular end of the file.
     End,
-    /// From here on there is what a crash has left.
+    /// A torn tail from this offset on.
     Torn { offset: u64 },
 }
 
 impl Frames {
-    /// Opens a file; `None` when a crash left it without a whole head.
+    /// Opens a file; `None` if a crash left it without a complete header.
     pub(super) fn open(path: &Path, kind: Kind, base: u64) -> Result<Option<Self>, DataDirError> {
         let io = |source| DataDirError::Io { path: path.to_owned(), operation: "read", source };
         let file = File::open(path).map_err(io)?;
@@ -136,7 +136,7 @@ impl Frames {
         Ok(Some(frames))
     }
 
-    /// An error at a place in this file.
+    /// Returns an error about an offset of this file.
     pub(super) fn corrupt(&self, offset: u64, what: &str) -> DataDirError {
         DataDirError::Corrupt { path: self.path.clone(), offset, what: what.to_owned() }
     }
@@ -149,7 +149,7 @@ impl Frames {
         })
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     pub(super) fn next(&mut self) -> Result<Next, DataDirError> {
         let offset = self.offset;
         let left = self.length - offset;
@@ -162,7 +162,7 @@ impl Frames {
         let mut found = [0; FRAME_HEAD];
         self.read(&mut found)?;
         if u32::from_le_bytes(number(&found, 8)) != crc32fast::hash(&found[..8]) {
-            return if self.was_never_written(offset, self.length)? {
+            return if self.has_unwritten_sector(offset, self.length)? {
                 Ok(Next::Torn { offset })
             } else {
                 Err(self.corrupt(offset, "the head of a frame does not fit its checksum"))
@@ -173,11 +173,11 @@ impl Frames {
         if end > self.length {
             return Ok(Next::Torn { offset });
         }
-        // Never more than the file holds, whatever the head says.
+        // `length` was checked against the remaining file size above.
         let mut payload = vec![0; length as usize];
         self.read(&mut payload)?;
         if u32::from_le_bytes(number(&found, 4)) != crc32fast::hash(&payload) {
-            return if end == self.length && self.was_never_written(offset, end)? {
+            return if end == self.length && self.has_unwritten_sector(offset, end)? {
                 Ok(Next::Torn { offset })
             } else {
                 Err(self.corrupt(offset, "a frame does not fit its checksum"))
@@ -187,8 +187,8 @@ impl Frames {
         Ok(Next::Frame { payload, offset })
     }
 
-    /// Whether some sector of a part of the file was never written: nothing but zeros.
-    fn was_never_written(&mut self, from: u64, to: u64) -> Result<bool, DataDirError> {
+    /// Returns whether a sector in this range was never written: it consists of zeros.
+    fn has_unwritten_sector(&mut self, from: u64, to: u64) -> Result<bool, DataDirError> {
         let io = |source| DataDirError::Io { path: self.path.clone(), operation: "read", source };
         self.file.seek(SeekFrom::Start(from)).map_err(io)?;
         let (mut at, mut sector) = (from, Vec::new());

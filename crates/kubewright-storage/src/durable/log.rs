@@ -1,4 +1,4 @@
-//! The file that grows: one frame per group of writes.
+//! Log file: one frame per batch of writes.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,24 +8,24 @@ use std::{
 use super::{
     Pending, codec,
     directory::Directory,
-    error::{DataDirError, NotStored},
+    error::{DataDirError, WriteError},
     frame::{self, Kind},
 };
 
-/// A frame is closed when it has grown to this: memory stays bounded, and a reader's buffer small.
+/// Maximum frame size, which bounds the memory of writer and reader.
 const FRAME_LIMIT: usize = 8 << 20;
 
-/// What a log is written to. Tests put a failing one in its place.
-pub(super) trait Medium: Send {
+/// File that a log is written to. Tests substitute a failing one.
+pub(super) trait LogFile: Send {
     /// Appends bytes, all or an unknown part of them.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Returns when everything appended is on disk.
+    /// Returns when all appended bytes are on disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Forgets everything behind a place.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Truncates the file.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
 }
 
-impl Medium for File {
+impl LogFile for File {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
     }
@@ -34,21 +34,21 @@ impl Medium for File {
         self.sync_data()
     }
 
-    fn cut(&mut self, length: u64) -> io::Result<()> {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.set_len(length)?;
         self.seek(SeekFrom::Start(length)).map(drop)
     }
 }
 
-/// A log that is written to.
+/// Log open for appending.
 pub(super) struct Log {
-    medium: Box<dyn Medium>,
+    file: Box<dyn LogFile>,
     length: u64,
     frame: Vec<u8>,
 }
 
 impl Log {
-    /// A new log of the writes after a revision.
+    /// Creates a log of the writes after a revision.
     pub(super) fn create(directory: &Directory, base: u64) -> Result<Self, DataDirError> {
         let path = directory.file(Kind::Log, base);
         let io = |operation| {
@@ -60,16 +60,16 @@ impl Log {
         file.write_all(&head).map_err(io("write"))?;
         file.sync_all().map_err(io("write"))?;
         directory.sync()?;
-        Ok(Self::on(Box::new(file), head.len() as u64))
+        Ok(Self::new(Box::new(file), head.len() as u64))
     }
 
-    /// An existing log, to be continued at a place; what is behind it goes.
+    /// Opens an existing log to continue at `length`; the rest is truncated.
     pub(super) fn resume(directory: &Directory, base: u64, length: u64) -> Result<Self, DataDirError> {
         let path = directory.file(Kind::Log, base);
         let resumed = || -> io::Result<File> {
             let mut file = OpenOptions::new().write(true).open(&path)?;
             if file.metadata()?.len() != length {
-                file.cut(length)?;
+                file.truncate(length)?;
                 file.sync_all()?;
             }
             file.seek(SeekFrom::Start(length))?;
@@ -80,21 +80,21 @@ impl Log {
             operation: "continue",
             source,
         })?;
-        Ok(Self::on(Box::new(file), length))
+        Ok(Self::new(Box::new(file), length))
     }
 
-    pub(super) fn on(medium: Box<dyn Medium>, length: u64) -> Self {
-        Self { medium, length, frame: Vec::new() }
+    pub(super) fn new(file: Box<dyn LogFile>, length: u64) -> Self {
+        Self { file, length, frame: Vec::new() }
     }
 
-    /// How long it is.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> u64 {
         self.length
     }
 
-    /// Appends writes until the frame is full and syncs; how many are on disk now.
-    pub(super) fn append(&mut self, writes: &[Pending]) -> Result<usize, NotStored> {
-        frame::begin(&mut self.frame);
+    /// Appends writes until the frame is full, and syncs; returns the number of writes that are now on disk.
+    pub(super) fn append(&mut self, writes: &[Pending]) -> Result<usize, WriteError> {
+        frame::begin_frame(&mut self.frame);
         let mut taken = 0;
         for write in writes {
             codec::event(&mut self.frame, &write.resource, &write.event);
@@ -103,16 +103,17 @@ impl Log {
                 break;
             }
         }
-        frame::seal(&mut self.frame);
-        if let Err(refused) = self.medium.append(&self.frame) {
-            // A part may have been written. It must go before anything is written behind it.
-            return Err(match self.medium.cut(self.length) {
-                Ok(()) => NotStored::Refused(refused.to_string()),
-                Err(error) => NotStored::Failed(format!("{refused}, and it could not be undone: {error}")),
+        frame::finish_frame(&mut self.frame);
+        if let Err(refused) = self.file.append(&self.frame) {
+            // A part may have been written. It must be truncated before anything is appended.
+            return Err(match self.file.truncate(self.length) {
+                Ok(()) => WriteError::Refused(refused.to_string()),
+                Err(error) => WriteError::Failed(format!("{refused}, and it could not be undone: {error}")),
             });
         }
-        // After a failed sync the system may have dropped the pages: another sync would succeed and mean nothing.
-        self.medium.sync().map_err(|error| NotStored::Failed(error.to_string()))?;
+        // After a failed sync the system may have dropped the pages; a second sync would succeed without
+        // writing them.
+        self.file.sync().map_err(|error| WriteError::Failed(error.to_string()))?;
         self.length += self.frame.len() as u64;
         if self.frame.capacity() > FRAME_LIMIT / 4 {
             self.frame = Vec::new();

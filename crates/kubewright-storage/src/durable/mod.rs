@@ -1,20 +1,20 @@
-//! A store that survives its process: a log of writes, snapshots of everything, and one thread that owns both.
+//! Durable storage: a log of writes, snapshots, and one committer thread that owns both.
 //!
-//! A write is decided in memory, under the lock that every write takes, and handed to the committer. The committer
-//! takes whatever has been handed over since it last looked, appends it as one frame and syncs the file once: all writers
-//! in flight share that sync. Only then is the write published: readers and watchers see nothing that a crash could take
-//! back, and whoever wrote waits for [`Durable::confirmed`].
+//! A write is accepted in memory under the storage's write lock and enqueued. The committer takes all queued
+//! writes, appends them as one frame and syncs the file once: all writers in flight share that sync. Only
+//! then are the writes published: readers and watchers see nothing that a crash could undo, and callers that
+//! acknowledge a write wait for [`Durable::flush`].
 //!
 //! ```text
 //!  put ─▶ head (writers read this) ─▶ queue ─▶ committer: append, sync ─▶ published (readers, watchers) ─▶ answers
 //! ```
 //!
-//! - [`codec`]: one write as bytes. [`frame`]: checksummed groups of them in a file. [`log`]: the file that grows.
-//! - [`snapshot`]: the file that lets older logs go. [`recover`]: from a directory back to a store.
+//! - [`codec`]: encoding of records. [`frame`]: checksummed frames in a file. [`log`]: the log file.
+//! - [`snapshot`]: snapshot files, which make older logs obsolete. [`recover`]: reading a directory.
 //!
-//! Pitfall: what the disk refuses stays queued and is tried again with the next write that comes; until it succeeds, writes
-//! are refused before they are looked at. A write that was answered with an error may therefore still happen, as any
-//! write whose answer is lost.
+//! Pitfall: writes that the disk refuses stay queued and are retried with the next write; until that
+//! succeeds, new writes are rejected up front. A write that was notified with an error may therefore still
+//! happen, as with any write whose response is lost.
 
 mod codec;
 mod committer;
@@ -36,25 +36,25 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 pub use self::directory::replace;
-pub use self::error::{DataDirError, NotStored};
+pub use self::error::{DataDirError, WriteError};
 use self::{committer::Committer, directory::Directory, log::Log};
-use super::{Event, Retention, Shared, Siblings, Snapshot};
+use super::{Bases, Event, Retention, Shared, Snapshot};
 
-/// A log shorter than this is not worth a snapshot.
+/// Minimum log length for a snapshot.
 const SNAPSHOT_AT_LEAST: u64 = 16 << 20;
 
-/// A write that is decided and not yet on disk.
+/// Accepted write that is not yet on disk.
 struct Pending {
     resource: Arc<str>,
     event: Event,
-    /// Everything that is stored once this write is.
+    /// The state after this write.
     snapshot: Snapshot,
 }
 
-/// Somebody who waits for everything up to a revision.
+/// Caller waiting until everything up to a revision is on disk.
 struct Waiter {
     revision: u64,
-    done: oneshot::Sender<Result<(), NotStored>>,
+    done: oneshot::Sender<Result<(), WriteError>>,
 }
 
 #[derive(Default)]
@@ -62,28 +62,29 @@ struct Queue {
     pending: Vec<Pending>,
     waiters: Vec<Waiter>,
     /// Why nothing can be stored at present.
-    failure: Option<NotStored>,
-    /// Somebody wants to know whether the disk takes writes again.
+    failure: Option<WriteError>,
+    /// A caller wants to know whether the disk accepts writes again.
     retry: bool,
     stopping: bool,
 }
 
-/// What writers and the committer share.
-struct Desk {
+/// Queue between writers and the committer.
+struct CommitQueue {
     queue: Mutex<Queue>,
-    /// There is something to do for the committer.
+    /// Signals work to the committer.
     changed: Condvar,
-    /// Waiters have been answered.
-    answered: Condvar,
-    /// Tells a snapshot in the making to give up.
+    /// Signals that waiters were notified.
+    notified: Condvar,
+    /// Cancels a running snapshot.
     stopping: AtomicBool,
 }
 
-/// The durable half of a store.
+/// Durable part of a storage.
 pub(super) struct Durable {
-    /// What writers have decided; ahead of what is published by what is not yet on disk.
+    /// The state after all accepted writes; ahead of the published one by the writes that are not yet on
+    /// disk.
     pub(super) head: ArcSwap<Snapshot>,
-    desk: Arc<Desk>,
+    commits: Arc<CommitQueue>,
     committer: Option<JoinHandle<()>>,
 }
 
@@ -94,15 +95,15 @@ impl std::fmt::Debug for Durable {
 }
 
 impl Durable {
-    /// Opens a directory, or makes it, and starts its committer.
+    /// Opens or creates a directory and starts its committer.
     pub(super) fn open(
         path: &Path,
         retention: Retention,
-        siblings: &Siblings,
+        bases: &Bases,
     ) -> Result<(Arc<Shared>, Self), DataDirError> {
         let directory = Directory::open(path)?;
         let (mut snapshot, log) = recover::recover(&directory)?;
-        snapshot.gather(siblings);
+        snapshot.delta_encode(bases);
         Self::start(directory, snapshot, log, retention, SNAPSHOT_AT_LEAST)
     }
 
@@ -111,47 +112,48 @@ impl Durable {
         snapshot: Snapshot,
         log: Log,
         retention: Retention,
-        least: u64,
+        min_length: u64,
     ) -> Result<(Arc<Shared>, Self), DataDirError> {
-        let shared = Arc::new(Shared::starting_with(snapshot.clone(), retention));
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(Shared::new(snapshot.clone(), retention));
+        let commits = Arc::new(CommitQueue {
             queue: Mutex::default(),
             changed: Condvar::new(),
-            answered: Condvar::new(),
+            notified: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
         let path = directory.path().to_owned();
-        let committer = Committer::new(Arc::clone(&shared), Arc::clone(&desk), directory, log, least);
+        let committer = Committer::new(Arc::clone(&shared), Arc::clone(&commits), directory, log, min_length);
         let thread = std::thread::Builder::new()
             .name("kubewright-log".into())
             .spawn(move || committer.run())
             .map_err(|source| DataDirError::Io { path, operation: "start the writer of", source })?;
-        Ok((shared, Self { head: ArcSwap::from_pointee(snapshot), desk, committer: Some(thread) }))
+        Ok((shared, Self { head: ArcSwap::from_pointee(snapshot), commits, committer: Some(thread) }))
     }
 
-    /// Hands a decided write to the committer. The caller holds the store's write lock, so the order is the decided one.
-    pub(super) fn hand_over(&self, resource: &str, event: Event, snapshot: Snapshot) {
+    /// Enqueues an accepted write. The caller holds the storage's write lock, so the queue has the order of
+    /// revisions.
+    pub(super) fn enqueue(&self, resource: &str, event: Event, snapshot: Snapshot) {
         self.head.store(Arc::new(snapshot.clone()));
-        let mut queue = self.desk.queue.lock();
+        let mut queue = self.commits.queue.lock();
         queue.pending.push(Pending { resource: resource.into(), event, snapshot });
         if queue.pending.len() == 1 {
-            self.desk.changed.notify_one();
+            self.commits.changed.notify_one();
         }
     }
 
-    /// Whether writes can be taken at present. Asking is what makes a full disk be tried again.
-    pub(super) fn accepts(&self) -> Result<(), NotStored> {
-        let mut queue = self.desk.queue.lock();
+    /// Returns an error if writes cannot be stored at present. Calling it makes the committer retry.
+    pub(super) fn check_writable(&self) -> Result<(), WriteError> {
+        let mut queue = self.commits.queue.lock();
         let Some(failure) = queue.failure.clone() else { return Ok(()) };
         queue.retry = true;
-        self.desk.changed.notify_one();
+        self.commits.changed.notify_one();
         Err(failure)
     }
 
-    /// Registers for everything that has been decided so far.
-    fn register(&self, published: &ArcSwap<Snapshot>) -> Option<oneshot::Receiver<Result<(), NotStored>>> {
-        let mut queue = self.desk.queue.lock();
-        // Read under the queue's lock: the committer publishes before it takes it to wake those who wait.
+    /// Registers a waiter for all writes accepted so far.
+    fn register(&self, published: &ArcSwap<Snapshot>) -> Option<oneshot::Receiver<Result<(), WriteError>>> {
+        let mut queue = self.commits.queue.lock();
+        // Load under the queue's lock: the committer publishes before it locks the queue to notify waiters.
         let revision = self.head.load().revision;
         if published.load().revision >= revision {
             return None;
@@ -164,35 +166,35 @@ impl Durable {
         Some(receiver)
     }
 
-    /// Waits until everything that has been decided so far is on disk.
-    pub(super) async fn confirmed(&self, published: &ArcSwap<Snapshot>) -> Result<(), NotStored> {
+    /// Waits until all writes accepted so far are on disk.
+    pub(super) async fn flush(&self, published: &ArcSwap<Snapshot>) -> Result<(), WriteError> {
         match self.register(published) {
             None => Ok(()),
-            Some(receiver) => receiver.await.unwrap_or(Err(NotStored::Stopping)),
+            Some(receiver) => receiver.await.unwrap_or(Err(WriteError::Stopping)),
         }
     }
 
-    /// The same for whoever starts a server and has no runtime yet.
-    pub(super) fn confirmed_blocking(&self, published: &ArcSwap<Snapshot>) -> Result<(), NotStored> {
+    /// Blocking variant of [`Self::flush`], for starting a server without a runtime.
+    pub(super) fn flush_blocking(&self, published: &ArcSwap<Snapshot>) -> Result<(), WriteError> {
         let Some(mut receiver) = self.register(published) else { return Ok(()) };
-        let mut queue = self.desk.queue.lock();
+        let mut queue = self.commits.queue.lock();
         loop {
             match receiver.try_recv() {
                 Ok(result) => return result,
-                Err(oneshot::error::TryRecvError::Closed) => return Err(NotStored::Stopping),
-                // The committer answers under the same lock, and says that it has.
-                Err(oneshot::error::TryRecvError::Empty) => self.desk.answered.wait(&mut queue),
+                Err(oneshot::error::TryRecvError::Closed) => return Err(WriteError::Stopping),
+                // The committer notifies under the same lock and signals it.
+                Err(oneshot::error::TryRecvError::Empty) => self.commits.notified.wait(&mut queue),
             }
         }
     }
 }
 
 impl Drop for Durable {
-    /// Writes what is queued, then stops.
+    /// Stores the queued writes, then stops the committer.
     fn drop(&mut self) {
-        self.desk.stopping.store(true, std::sync::atomic::Ordering::Release);
-        self.desk.queue.lock().stopping = true;
-        self.desk.changed.notify_all();
+        self.commits.stopping.store(true, std::sync::atomic::Ordering::Release);
+        self.commits.queue.lock().stopping = true;
+        self.commits.changed.notify_all();
         if let Some(thread) = self.committer.take() {
             let _ = thread.join();
         }

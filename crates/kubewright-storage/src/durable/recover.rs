@@ -1,4 +1,4 @@
-//! From a directory back to a store: the newest snapshot, then every log from there on.
+//! Recovery of a data directory: loads the newest snapshot and replays all logs from there on.
 
 use std::fs;
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::Snapshot;
 
-/// What is stored in a directory, and the log to go on with.
+/// Returns the state stored in a directory, and the log to continue.
 pub(super) fn recover(directory: &Directory) -> Result<(Snapshot, Log), DataDirError> {
-    let mut state = match directory.bases(Kind::Snapshot)?.last() {
+    let mut state = match directory.base_revisions(Kind::Snapshot)?.last() {
         Some(base) => snapshot::read(directory, *base)?,
         None => Snapshot::default(),
     };
     let first = state.revision;
     let missing = |revision| DataDirError::Missing { path: directory.path().to_owned(), revision };
-    let mut logs: Vec<u64> = directory.bases(Kind::Log)?;
+    let mut logs: Vec<u64> = directory.base_revisions(Kind::Log)?;
     logs.retain(|base| *base >= first);
     let Some(last) = logs.last().copied() else {
         // A log is begun before the snapshot that it follows; only a new directory has neither.
@@ -37,13 +37,13 @@ pub(super) fn recover(directory: &Directory) -> Result<(Snapshot, Log), DataDirE
         length = replay(directory, *base, *base == last, &mut state)?;
     }
     remove_unfinished(directory)?;
-    directory.forget_before(first)?;
+    directory.remove_before(first)?;
     let log =
         if length < HEAD { Log::create(directory, last)? } else { Log::resume(directory, last, length)? };
     Ok((state, log))
 }
 
-/// Does again what a log says; how much of it is good.
+/// Replays a log; returns the length of its valid part.
 fn replay(
     directory: &Directory,
     base: u64,
@@ -68,7 +68,7 @@ fn replay(
             }
             Next::End => return Ok(length),
             Next::Torn { offset } if is_last => {
-                tracing::warn!(path = %path.display(), offset, "the last write was cut short by a crash and is left out");
+                tracing::warn!(path = %path.display(), offset, "dropping the last write, which a crash truncated");
                 return Ok(offset);
             }
             Next::Torn { offset } => return Err(cut(offset)),
@@ -101,7 +101,7 @@ fn apply(frames: &Frames, payload: &[u8], offset: u64, state: &mut Snapshot) -> 
     Ok(())
 }
 
-/// Whatever a crash has left half-made.
+/// Removes files that a crash left unfinished.
 fn remove_unfinished(directory: &Directory) -> Result<(), DataDirError> {
     let io = |source| DataDirError::Io { path: directory.path().to_owned(), operation: "tidy up", source };
     for entry in fs::read_dir(directory.path()).map_err(io)? {

@@ -1,4 +1,4 @@
-//! Everything at one revision, in a file.
+//! Snapshot files: all objects at one revision.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::Snapshot;
 
-/// Frames of a snapshot are about this large.
+/// Approximate frame size of a snapshot.
 const FRAME: usize = 1 << 20;
 
-/// Writes a snapshot and puts it in place; its length, or `None` when told to give up.
+/// Writes a snapshot file; returns its length, or `None` if cancelled.
 pub(super) fn write(
     directory: &Directory,
     snapshot: &Snapshot,
@@ -45,7 +45,7 @@ fn fill(path: &Path, snapshot: &Snapshot, stop: &AtomicBool) -> io::Result<Optio
     let head = frame::head(Kind::Snapshot, snapshot.revision);
     file.write_all(&head)?;
     let (mut length, mut objects, mut buffer) = (head.len(), 0, Vec::with_capacity(FRAME + FRAME / 4));
-    frame::begin(&mut buffer);
+    frame::begin_frame(&mut buffer);
     for resource in snapshot.resources() {
         for (key, object) in snapshot.collection(resource).range(None, None) {
             codec::put(&mut buffer, resource, key, object);
@@ -56,20 +56,20 @@ fn fill(path: &Path, snapshot: &Snapshot, stop: &AtomicBool) -> io::Result<Optio
             if stop.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            frame::seal(&mut buffer);
+            frame::finish_frame(&mut buffer);
             file.write_all(&buffer)?;
             length += buffer.len();
-            frame::begin(&mut buffer);
+            frame::begin_frame(&mut buffer);
         }
     }
     codec::end(&mut buffer, objects);
-    frame::seal(&mut buffer);
+    frame::finish_frame(&mut buffer);
     file.write_all(&buffer)?;
     file.into_inner()?.sync_all()?;
     Ok(Some((length + buffer.len()) as u64))
 }
 
-/// Reads a snapshot. It was put in place whole, so nothing about it may be torn.
+/// Reads a snapshot. It is renamed into place when complete, so a torn tail is damage.
 pub(super) fn read(directory: &Directory, base: u64) -> Result<Snapshot, DataDirError> {
     let path = directory.file(Kind::Snapshot, base);
     let cut = |offset| DataDirError::Corrupt {

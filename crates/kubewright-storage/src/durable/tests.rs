@@ -1,4 +1,4 @@
-//! What must hold whatever the disk and the process do.
+//! Tests of crashes, damage and failing disks.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{frame::Kind, log::Medium, *};
+use super::{frame::Kind, log::LogFile, *};
 use crate::{Draft, Expect, Storage};
 
 fn key(n: u8) -> ObjectKey {
@@ -47,7 +47,7 @@ fn open(directory: &TempDir) -> Result<Storage, DataDirError> {
     Storage::open(directory.path(), Retention::default())
 }
 
-/// Everything that is stored, down to the metadata.
+/// Stored objects with their metadata.
 type State = (u64, BTreeMap<String, (u64, String, String)>);
 
 fn state(snapshot: &Snapshot) -> State {
@@ -55,7 +55,7 @@ fn state(snapshot: &Snapshot) -> State {
     for resource in snapshot.resources() {
         for (key, object) in snapshot.collection(resource).range(None, None) {
             let text = String::from_utf8(object.bytes().to_vec()).unwrap();
-            let meta = format!("{:?} {}", object.meta, object.gap());
+            let meta = format!("{:?} {}", object.meta, object.revision_offset());
             objects.insert(format!("{resource} {key:?}"), (object.revision, text, meta));
         }
     }
@@ -78,7 +78,7 @@ fn files(directory: &TempDir, kind: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A directory with one frame per write, and what was stored after each.
+/// Returns a directory with one frame per write, and the state after each write.
 fn written(writes: u8) -> (TempDir, Vec<State>) {
     let directory = tempfile::tempdir().unwrap();
     let storage = open(&directory).unwrap();
@@ -90,7 +90,7 @@ fn written(writes: u8) -> (TempDir, Vec<State>) {
         } else {
             put(&storage, n % 7, u64::from(n));
         }
-        storage.confirmed_blocking().unwrap();
+        storage.flush_blocking().unwrap();
         states.push(state(&storage.snapshot()));
     }
     (directory, states)
@@ -100,16 +100,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn everything_comes_back_after_any_writes_and_any_number_of_runs(
+    fn all_objects_are_recovered_after_any_writes_and_restarts(
         runs in proptest::collection::vec(proptest::collection::vec((0..6u8, 0..4u64), 0..30), 1..4),
-        least in 100..4000u64,
+        min_length in 100..4000u64,
     ) {
         let directory = tempfile::tempdir().unwrap();
         let mut before = (0, BTreeMap::new());
         for run in runs {
-            let storage = rotating(&directory, least);
+            let storage = rotating(&directory, min_length);
             prop_assert_eq!(&state(&storage.snapshot()), &before);
-            prop_assert_eq!(storage.feed("r").floor(), before.0);
+            prop_assert_eq!(storage.history("r").compact_revision(), before.0);
             for (n, value) in run {
                 let key = key(n);
                 match storage.get("r", &key) {
@@ -123,16 +123,16 @@ proptest! {
     }
 }
 
-/// A store that takes snapshots early and often.
-fn rotating(directory: &TempDir, least: u64) -> Storage {
+/// Opens a storage that takes snapshots early and often.
+fn rotating(directory: &TempDir, min_length: u64) -> Storage {
     let held = Directory::open(directory.path()).unwrap();
     let (snapshot, log) = recover::recover(&held).unwrap();
-    let (shared, durable) = Durable::start(held, snapshot, log, Retention::default(), least).unwrap();
-    Storage { shared, durable: Some(durable), siblings: Siblings::default() }
+    let (shared, durable) = Durable::start(held, snapshot, log, Retention::default(), min_length).unwrap();
+    Storage { shared, durable: Some(durable), bases: Bases::default() }
 }
 
 #[test]
-fn a_log_that_is_cut_anywhere_gives_back_the_writes_before_the_cut_and_takes_new_ones() {
+fn a_log_truncated_anywhere_recovers_the_writes_before_and_accepts_new_ones() {
     let (directory, states) = written(8);
     let log = only(&directory, "log");
     let whole = fs::read(&log).unwrap();
@@ -144,7 +144,7 @@ fn a_log_that_is_cut_anywhere_gives_back_the_writes_before_the_cut_and_takes_new
         assert_eq!(&found, &states[usize::try_from(found.0).unwrap()], "cut at {length}");
         seen.insert(found.0);
         put(&storage, 0, 99);
-        storage.confirmed_blocking().unwrap();
+        storage.flush_blocking().unwrap();
         let after = state(&storage.committed());
         drop(storage);
         assert_eq!(state(&open(&directory).unwrap().committed()), after, "cut at {length}");
@@ -153,7 +153,7 @@ fn a_log_that_is_cut_anywhere_gives_back_the_writes_before_the_cut_and_takes_new
 }
 
 #[test]
-fn a_last_frame_with_sectors_that_were_never_written_is_a_torn_tail() {
+fn a_last_frame_with_unwritten_sectors_is_a_torn_tail() {
     let (directory, states) = written(3);
     let log = only(&directory, "log");
     let length = fs::metadata(&log).unwrap().len();
@@ -161,7 +161,7 @@ fn a_last_frame_with_sectors_that_were_never_written_is_a_torn_tail() {
     for n in 0..9 {
         put(&storage, 3, 1000 + n);
     }
-    storage.confirmed_blocking().unwrap();
+    storage.flush_blocking().unwrap();
     drop(storage);
     let mut bytes = fs::read(&log).unwrap();
     let from = usize::try_from(length).unwrap();
@@ -171,7 +171,7 @@ fn a_last_frame_with_sectors_that_were_never_written_is_a_torn_tail() {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_is_refused_with_file_and_offset() {
+fn a_flipped_bit_anywhere_is_reported_with_file_and_offset() {
     let (directory, states) = written(4);
     let log = only(&directory, "log");
     let whole = fs::read(&log).unwrap();
@@ -193,12 +193,12 @@ fn a_flipped_bit_anywhere_is_refused_with_file_and_offset() {
 }
 
 #[test]
-fn a_damaged_or_cut_snapshot_is_refused() {
+fn a_damaged_or_truncated_snapshot_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let storage = rotating(&directory, 1);
     while files(&directory, "snapshot").is_empty() {
         put(&storage, 1, 1);
-        storage.confirmed_blocking().unwrap();
+        storage.flush_blocking().unwrap();
     }
     drop(storage);
     let snapshot = files(&directory, "snapshot").pop().unwrap();
@@ -220,12 +220,12 @@ fn a_damaged_or_cut_snapshot_is_refused() {
 }
 
 #[test]
-fn snapshots_let_old_logs_go_and_leftovers_are_tidied_up() {
+fn snapshots_make_old_logs_obsolete_and_unfinished_files_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let storage = rotating(&directory, 2000);
     for n in 0..400 {
         put(&storage, u8::try_from(n % 50).unwrap(), n);
-        storage.confirmed_blocking().unwrap();
+        storage.flush_blocking().unwrap();
     }
     let want = state(&storage.committed());
     drop(storage);
@@ -238,7 +238,7 @@ fn snapshots_let_old_logs_go_and_leftovers_are_tidied_up() {
 }
 
 #[test]
-fn a_missing_log_is_named() {
+fn a_missing_log_is_reported() {
     let (directory, _) = written(3);
     let log = only(&directory, "log");
     let later = directory.path().join("log-00000000000000000007");
@@ -249,7 +249,7 @@ fn a_missing_log_is_named() {
 }
 
 #[test]
-fn a_cut_in_a_log_that_another_follows_is_no_torn_tail() {
+fn a_truncated_log_before_another_one_is_damage() {
     let (directory, _) = written(3);
     let log = only(&directory, "log");
     fs::write(directory.path().join("log-00000000000000000003"), frame::head(Kind::Log, 3)).unwrap();
@@ -259,7 +259,7 @@ fn a_cut_in_a_log_that_another_follows_is_no_torn_tail() {
 }
 
 #[test]
-fn a_file_of_another_format_is_refused_by_number() {
+fn a_file_of_another_format_is_rejected_with_its_number() {
     let (directory, _) = written(1);
     let log = only(&directory, "log");
     let mut bytes = fs::read(&log).unwrap();
@@ -271,7 +271,7 @@ fn a_file_of_another_format_is_refused_by_number() {
 }
 
 #[test]
-fn a_directory_has_one_server_at_a_time() {
+fn a_directory_is_locked_by_one_server() {
     let directory = tempfile::tempdir().unwrap();
     let first = open(&directory).unwrap();
     assert!(matches!(open(&directory), Err(DataDirError::Locked { .. })));
@@ -279,20 +279,20 @@ fn a_directory_has_one_server_at_a_time() {
     assert!(open(&directory).is_ok());
 }
 
-/// A disk that does as it is told.
+/// Disk whose failures are controlled by the test.
 #[derive(Default)]
 struct Rules {
     full: Mutex<bool>,
     sync_fails: Mutex<bool>,
     appended: Mutex<Vec<u8>>,
     syncs: AtomicUsize,
-    /// Every sync waits for one of these when there is a channel.
+    /// If there is a channel, every sync waits for a message on it.
     gate: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 struct Disk(Arc<Rules>);
 
-impl Medium for Disk {
+impl LogFile for Disk {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut appended = self.0.appended.lock();
         if *self.0.full.lock() {
@@ -311,71 +311,71 @@ impl Medium for Disk {
         if *self.0.sync_fails.lock() { Err(io::Error::other("the disk lost a page")) } else { Ok(()) }
     }
 
-    fn cut(&mut self, length: u64) -> io::Result<()> {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.0.appended.lock().truncate(usize::try_from(length).unwrap());
         Ok(())
     }
 }
 
 fn on_disk(directory: &TempDir, rules: &Arc<Rules>) -> Storage {
-    let log = Log::on(Box::new(Disk(Arc::clone(rules))), 0);
+    let log = Log::new(Box::new(Disk(Arc::clone(rules))), 0);
     let held = Directory::open(directory.path()).unwrap();
     let (shared, durable) =
         Durable::start(held, Snapshot::default(), log, Retention::default(), u64::MAX).unwrap();
-    Storage { shared, durable: Some(durable), siblings: Siblings::default() }
+    Storage { shared, durable: Some(durable), bases: Bases::default() }
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_writes_shows_nothing_of_them_and_loses_none_when_there_is_room_again() {
+async fn a_full_disk_fails_writes_without_publishing_them_and_stores_them_on_retry() {
     let (directory, rules) = (tempfile::tempdir().unwrap(), Arc::new(Rules::default()));
     let storage = on_disk(&directory, &rules);
     put(&storage, 1, 1);
-    storage.confirmed().await.unwrap();
+    storage.flush().await.unwrap();
     let good = rules.appended.lock().len();
 
     *rules.full.lock() = true;
     put(&storage, 2, 2);
-    assert!(matches!(storage.confirmed().await, Err(NotStored::Refused(_))));
+    assert!(matches!(storage.flush().await, Err(WriteError::Refused(_))));
     assert_eq!((storage.revision(), storage.snapshot().revision), (1, 2));
-    assert!(storage.feed("r").after(1, 10).unwrap().is_empty());
+    assert!(storage.history("r").after(1, 10).unwrap().is_empty());
     assert_eq!(rules.appended.lock().len(), good, "half a frame was left");
-    // Asking makes the committer try again, so this comes last.
-    assert!(matches!(storage.accepts_writes(), Err(NotStored::Refused(_))));
+    // Calling it makes the committer retry, so this comes last.
+    assert!(matches!(storage.accepts_writes(), Err(WriteError::Refused(_))));
 
     *rules.full.lock() = false;
     while storage.accepts_writes().is_err() {
         tokio::task::yield_now().await;
     }
-    storage.confirmed().await.unwrap();
+    storage.flush().await.unwrap();
     put(&storage, 3, 3);
-    storage.confirmed().await.unwrap();
+    storage.flush().await.unwrap();
     assert_eq!(storage.revision(), 3);
-    assert_eq!(storage.feed("r").after(1, 10).unwrap().len(), 2);
+    assert_eq!(storage.history("r").after(1, 10).unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn after_a_failed_sync_nothing_more_is_entrusted_to_the_disk() {
+async fn after_a_failed_sync_nothing_more_is_written() {
     let (directory, rules) = (tempfile::tempdir().unwrap(), Arc::new(Rules::default()));
     let storage = on_disk(&directory, &rules);
     *rules.sync_fails.lock() = true;
     put(&storage, 1, 1);
-    assert!(matches!(storage.confirmed().await, Err(NotStored::Failed(_))));
+    assert!(matches!(storage.flush().await, Err(WriteError::Failed(_))));
     *rules.sync_fails.lock() = false;
     for _ in 0..50 {
-        assert!(matches!(storage.accepts_writes(), Err(NotStored::Failed(_))));
-        assert!(matches!(storage.confirmed().await, Err(NotStored::Failed(_))));
+        assert!(matches!(storage.accepts_writes(), Err(WriteError::Failed(_))));
+        assert!(matches!(storage.flush().await, Err(WriteError::Failed(_))));
     }
     assert_eq!((storage.revision(), rules.syncs.load(Ordering::SeqCst)), (0, 1));
 }
 
 #[tokio::test]
-async fn writers_in_flight_share_a_sync_and_nobody_sees_a_write_before_it() {
+async fn concurrent_writes_share_a_sync_and_are_published_after_it() {
     let (directory, rules) = (tempfile::tempdir().unwrap(), Arc::new(Rules::default()));
     let (open, gate) = mpsc::channel();
     *rules.gate.lock() = Some(gate);
     let storage = Arc::new(on_disk(&directory, &rules));
     put(&storage, 0, 0);
-    // The first write is being synced; these come meanwhile.
+    // The first write is being synced; these arrive meanwhile.
     while rules.appended.lock().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -383,13 +383,13 @@ async fn writers_in_flight_share_a_sync_and_nobody_sees_a_write_before_it() {
     for n in 1..=64 {
         put(&storage, n, 1);
         let storage = Arc::clone(&storage);
-        waiting.spawn(async move { storage.confirmed().await });
+        waiting.spawn(async move { storage.flush().await });
     }
     assert_eq!((storage.revision(), storage.snapshot().revision), (0, 65));
     open.send(()).unwrap();
     open.send(()).unwrap();
-    while let Some(confirmed) = waiting.join_next().await {
-        confirmed.unwrap().unwrap();
+    while let Some(flushed) = waiting.join_next().await {
+        flushed.unwrap().unwrap();
     }
     assert_eq!((storage.revision(), rules.syncs.load(Ordering::SeqCst)), (65, 2));
     drop(open);

@@ -1,4 +1,4 @@
-//! The same, similar, and too many.
+//! Aggregation, counting and rate limits.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Node;
 use tokio::time::sleep;
 
 use super::{
-    super::Correlation,
-    support::{Server, pod, scrape, settle},
+    super::CorrelatorOptions,
+    support::{Server, pod, run_writer, scrape},
 };
 use crate::events::EventMetrics;
 
@@ -21,7 +21,7 @@ async fn seven_times_the_same_shows_as_x7_over_16m() {
             sleep(Duration::from_secs(160)).await;
         }
         recorder.warning(&pod("web"), "BackOff", "Back-off restarting failed container");
-        settle().await;
+        run_writer().await;
     }
     let all = server.events();
     let [event] = &all[..] else { panic!("{all:?}") };
@@ -41,7 +41,7 @@ async fn seven_times_the_same_shows_as_x7_over_16m() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_reasons_types_and_components_are_counted_apart() {
+async fn objects_reasons_types_and_components_are_counted_separately() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let (one, two) = (events.recorder("one"), events.recorder("two"));
@@ -53,24 +53,24 @@ async fn objects_reasons_types_and_components_are_counted_apart() {
         two.normal(&pod("a"), "R", "m");
         one.normal(&pod("a"), "R", "n");
     }
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["m x2", "m x2", "m x2", "m x2", "m x2", "n x2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_was_made_anew_starts_anew() {
+async fn an_object_that_was_recreated_has_its_own_count() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let mut again = pod("a");
     again.metadata.uid = Some("another".into());
     events.recorder("x").normal(&pod("a"), "R", "m");
     events.recorder("x").normal(&again, "R", "m");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["m x1", "m x1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tenth_similar_message_is_combined_and_so_are_those_after_it() {
+async fn similar_messages_are_aggregated_from_the_tenth_on() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let recorder = events.recorder("x");
@@ -85,7 +85,7 @@ async fn the_tenth_similar_message_is_combined_and_so_are_those_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_ten_quiet_minutes_similar_messages_are_told_apart_again() {
+async fn aggregation_starts_over_after_ten_quiet_minutes() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let recorder = events.recorder("x");
@@ -94,7 +94,7 @@ async fn after_ten_quiet_minutes_similar_messages_are_told_apart_again() {
     }
     sleep(Duration::from_secs(601)).await;
     recorder.normal(&pod("a"), "Failed", "try 10");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown().last().unwrap(), "try 10 x1");
 }
 
@@ -109,37 +109,42 @@ async fn more_than_25_at_once_are_filtered_and_counted_into_the_next_that_passes
     }
     recorder.normal(&pod("b"), "R", "m");
     recorder.warning(&pod("a"), "R", "m");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["m x25", "m x1", "m x1"], "others are not affected");
     assert!(scrape(&metrics).contains(r#"kubewright_events_total{component="x",result="filtered"} 15"#));
 
     sleep(Duration::from_secs(299)).await;
     recorder.normal(&pod("a"), "R", "m");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown()[0], "m x25");
     sleep(Duration::from_secs(1)).await;
     recorder.normal(&pod("a"), "R", "m");
     recorder.normal(&pod("a"), "R", "m");
-    settle().await;
-    assert_eq!(server.shown()[0], "m x42", "one token came back");
+    run_writer().await;
+    assert_eq!(server.shown()[0], "m x42", "one token was refilled");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_numbers_can_be_changed() {
+async fn the_options_are_respected() {
     let server = Server::new();
-    let correlation =
-        Correlation { burst: 3, refill: Duration::ZERO, similar: 2, memory: 1, ..Correlation::default() };
-    let events = server.broadcaster().correlation(correlation).start();
+    let options = CorrelatorOptions {
+        burst: 3,
+        refill_interval: Duration::ZERO,
+        max_similar: 2,
+        cache_size: 1,
+        ..CorrelatorOptions::default()
+    };
+    let events = server.broadcaster().correlator_options(options).start();
     let recorder = events.recorder("x");
     for n in 0..30 {
         recorder.normal(&pod("a"), "R", format!("{n}"));
     }
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["0 x1", "(combined from similar events): 29 x29"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lives_in_no_namespace_has_its_events_in_default() {
+async fn events_of_cluster_scoped_objects_are_in_default() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let mut node = Node::default();
@@ -148,7 +153,7 @@ async fn what_lives_in_no_namespace_has_its_events_in_default() {
     let mut odd = node.clone();
     odd.metadata.name = Some("system:node".into());
     events.recorder("x").normal(&odd, "Ready", "m");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.requests()[0].1, "POST /api/v1/namespaces/default/events");
     let name = server.events()[1]["metadata"]["name"].as_str().unwrap().to_owned();
     assert_eq!(name.len(), 36, "{name}: names of events are DNS names");

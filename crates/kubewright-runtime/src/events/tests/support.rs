@@ -1,4 +1,4 @@
-//! A server that keeps events, and fails on demand.
+//! Server that stores events, with injected faults.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::super::{Builder, EventBroadcaster, EventMetrics};
+use super::super::{EventBroadcaster, EventBroadcasterBuilder, EventMetrics};
 use kubewright_core::{Clock, Random};
 
 #[derive(Clone, Default)]
@@ -22,19 +22,19 @@ pub(super) struct Server(Arc<Mutex<State>>);
 struct State {
     events: IndexMap<String, Value>,
     requests: Vec<(Duration, String)>,
-    plan: VecDeque<Trouble>,
+    faults: VecDeque<Fault>,
     start: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum Fault {
     Refuse(Value),
     Reset,
-    /// Written, and no answer.
-    Swallow,
+    /// Written, but the response is lost.
+    LoseResponse,
 }
 
-impl Trouble {
+impl Fault {
     pub(super) fn code(code: u16, reason: &str) -> Self {
         Self::Refuse(
             json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}),
@@ -49,25 +49,25 @@ impl Server {
         server
     }
 
-    pub(super) fn plan(&self, trouble: impl IntoIterator<Item = Trouble>) {
-        self.0.lock().plan.extend(trouble);
+    pub(super) fn inject(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.0.lock().faults.extend(faults);
     }
 
     pub(super) fn events(&self) -> Vec<Value> {
         self.0.lock().events.values().cloned().collect()
     }
 
-    /// `message xCount`, as describe shows it.
+    /// `message xCount`, as `kubectl describe` shows it.
     pub(super) fn shown(&self) -> Vec<String> {
         let line = |event: &Value| format!("{} x{}", event["message"].as_str().unwrap(), event["count"]);
         self.events().iter().map(line).collect()
     }
 
-    pub(super) fn forget(&self) {
+    pub(super) fn clear(&self) {
         self.0.lock().events.clear();
     }
 
-    /// When which requests came, in seconds since the start.
+    /// Requests with their time since the start.
     pub(super) fn requests(&self) -> Vec<(Duration, String)> {
         self.0.lock().requests.clone()
     }
@@ -81,7 +81,7 @@ impl Server {
                 let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
                 let (code, answer) = match server.answer(&parts.method, parts.uri.path(), &body) {
                     Ok(answer) => answer,
-                    Err(Trouble::Reset) => return Err(std::io::ErrorKind::ConnectionReset.into()),
+                    Err(Fault::Reset) => return Err(std::io::ErrorKind::ConnectionReset.into()),
                     Err(_) => std::future::pending().await,
                 };
                 let body = Body::from(answer.to_string().into_bytes());
@@ -91,16 +91,16 @@ impl Server {
         Client::new(service, "default")
     }
 
-    fn answer(&self, method: &Method, path: &str, body: &[u8]) -> Result<(u16, Value), Trouble> {
+    fn answer(&self, method: &Method, path: &str, body: &[u8]) -> Result<(u16, Value), Fault> {
         let mut state = self.0.lock();
         let at = state.start.unwrap().elapsed();
         state.requests.push((at, format!("{method} {path}")));
-        let swallow = match state.plan.pop_front() {
-            Some(Trouble::Refuse(status)) => {
+        let lose_response = match state.faults.pop_front() {
+            Some(Fault::Refuse(status)) => {
                 return Ok((u16::try_from(status["code"].as_u64().unwrap()).unwrap(), status));
             }
-            Some(Trouble::Reset) => return Err(Trouble::Reset),
-            Some(Trouble::Swallow) => true,
+            Some(Fault::Reset) => return Err(Fault::Reset),
+            Some(Fault::LoseResponse) => true,
             None => false,
         };
         let given: Value = serde_json::from_slice(body).unwrap();
@@ -123,10 +123,10 @@ impl Server {
             }
             event.clone()
         };
-        if swallow { Err(Trouble::Swallow) } else { Ok((200, answer)) }
+        if lose_response { Err(Fault::LoseResponse) } else { Ok((200, answer)) }
     }
 
-    pub(super) fn broadcaster(&self) -> Builder {
+    pub(super) fn broadcaster(&self) -> EventBroadcasterBuilder {
         EventBroadcaster::builder(self.client())
             .clock(Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()))
             .random(Random::seeded(1))
@@ -141,8 +141,8 @@ pub(super) fn pod(name: &str) -> Pod {
     .unwrap()
 }
 
-/// Lets the writer do what it can without time passing.
-pub(super) async fn settle() {
+/// Lets the writer run without advancing time.
+pub(super) async fn run_writer() {
     sleep(Duration::from_nanos(1)).await;
 }
 

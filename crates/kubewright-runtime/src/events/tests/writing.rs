@@ -1,4 +1,4 @@
-//! Trouble with the server, full buffers, and the end.
+//! Server errors, full buffers and shutdown.
 
 use std::time::Duration;
 
@@ -6,19 +6,15 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::support::{Server, Trouble, pod, scrape, settle};
+use super::support::{Fault, Server, pod, run_writer, scrape};
 use crate::events::EventMetrics;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn trouble_is_waited_out_ten_seconds_at_a_time() {
+async fn server_errors_are_retried_every_ten_seconds() {
     let server = Server::new();
-    server.plan([
-        Trouble::Reset,
-        Trouble::code(503, "ServiceUnavailable"),
-        Trouble::code(500, "InternalError"),
-    ]);
+    server.inject([Fault::Reset, Fault::code(503, "ServiceUnavailable"), Fault::code(500, "InternalError")]);
     let events = server.broadcaster().start();
     events.recorder("x").normal(&pod("a"), "R", "m");
     sleep(SECOND * 60).await;
@@ -31,9 +27,9 @@ async fn trouble_is_waited_out_ten_seconds_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_to_come_back_is_taken_at_its_word() {
+async fn retry_after_is_respected() {
     let server = Server::new();
-    server.plan([Trouble::Refuse(json!({
+    server.inject([Fault::Refuse(json!({
         "kind": "Status", "status": "Failure", "code": 429, "reason": "TooManyRequests", "message": "slow",
         "details": {"retryAfterSeconds": 33},
     }))]);
@@ -46,10 +42,10 @@ async fn a_server_that_says_when_to_come_back_is_taken_at_its_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_twelve_tries_an_event_is_abandoned_and_the_next_one_gets_its_turn() {
+async fn after_twelve_attempts_an_event_is_abandoned_and_the_next_one_is_written() {
     let server = Server::new();
     let metrics = EventMetrics::new();
-    server.plan(vec![Trouble::Reset; 12]);
+    server.inject(vec![Fault::Reset; 12]);
     let events = server.broadcaster().metrics(&metrics).start();
     events.recorder("x").normal(&pod("a"), "R", "lost");
     events.recorder("x").normal(&pod("a"), "R", "kept");
@@ -61,34 +57,34 @@ async fn after_twelve_tries_an_event_is_abandoned_and_the_next_one_gets_its_turn
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_not_tried_again() {
-    let terminating = Trouble::Refuse(json!({
+async fn refusals_are_not_retried() {
+    let terminating = Fault::Refuse(json!({
         "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "going",
         "details": {"causes": [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]},
     }));
-    let trouble = [
+    let faults = [
         terminating,
-        Trouble::code(403, "Forbidden"),
-        Trouble::code(400, "BadRequest"),
-        Trouble::code(422, "Invalid"),
-        Trouble::code(404, "NotFound"),
+        Fault::code(403, "Forbidden"),
+        Fault::code(400, "BadRequest"),
+        Fault::code(422, "Invalid"),
+        Fault::code(404, "NotFound"),
     ];
     let server = Server::new();
     let metrics = EventMetrics::new();
-    server.plan(trouble.clone());
+    server.inject(faults.clone());
     let events = server.broadcaster().metrics(&metrics).start();
-    for n in 0..trouble.len() {
+    for n in 0..faults.len() {
         events.recorder("x").normal(&pod("a"), format!("R{n}"), "m");
     }
     sleep(SECOND * 60).await;
-    assert_eq!(server.requests().len(), trouble.len());
+    assert_eq!(server.requests().len(), faults.len());
     assert!(scrape(&metrics).contains(r#"{component="x",result="refused"} 5"#));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_that_was_written_and_not_answered_is_not_written_twice() {
+async fn an_attempt_whose_response_was_lost_is_not_written_twice() {
     let server = Server::new();
-    server.plan([Trouble::Swallow]);
+    server.inject([Fault::LoseResponse]);
     let events = server.broadcaster().start();
     events.recorder("x").normal(&pod("a"), "R", "m");
     sleep(SECOND * 60).await;
@@ -97,15 +93,15 @@ async fn a_try_that_was_written_and_not_answered_is_not_written_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_of_an_event_that_was_forgotten_is_created_with_its_count() {
+async fn a_repeat_of_a_deleted_event_is_created_with_its_count() {
     let server = Server::new();
     let events = server.broadcaster().start();
     events.recorder("x").normal(&pod("a"), "R", "m");
-    settle().await;
-    server.forget();
+    run_writer().await;
+    server.clear();
     sleep(SECOND * 3700).await;
     events.recorder("x").normal(&pod("a"), "R", "m");
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["m x2"]);
     assert_eq!(server.events()[0]["firstTimestamp"], "2026-01-01T00:00:00Z");
 }
@@ -121,13 +117,13 @@ async fn a_full_buffer_drops_and_counts_and_never_waits() {
         recorder.normal(&pod(&format!("p{n}")), "R", "m");
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    settle().await;
+    run_writer().await;
     assert_eq!(server.events().len(), 10);
     assert!(scrape(&metrics).contains(r#"{component="x",result="dropped"} 20"#));
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_writes_what_is_left() {
+async fn shutdown_writes_remaining_events() {
     let server = Server::new();
     let metrics = EventMetrics::new();
     let events = server.broadcaster().metrics(&metrics).start();
@@ -142,12 +138,12 @@ async fn shutting_down_writes_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_does_not_wait_for_a_server_in_trouble() {
+async fn shutdown_does_not_wait_for_a_failing_server() {
     let server = Server::new();
-    server.plan([Trouble::Reset, Trouble::Reset, Trouble::Swallow]);
+    server.inject([Fault::Reset, Fault::Reset, Fault::LoseResponse]);
     let events = server.broadcaster().start();
     events.recorder("x").normal(&pod("a"), "R", "being retried");
-    settle().await;
+    run_writer().await;
     events.recorder("x").normal(&pod("b"), "R", "never answered");
     let begun = Instant::now();
     assert!(!events.shutdown(SECOND * 5).await);
@@ -155,22 +151,22 @@ async fn shutting_down_does_not_wait_for_a_server_in_trouble() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_broadcaster_writes_what_is_left_in_the_background() {
+async fn a_dropped_broadcaster_writes_remaining_events_in_the_background() {
     let server = Server::new();
     let events = server.broadcaster().start();
     events.recorder("x").normal(&pod("a"), "R", "m");
     drop(events);
-    settle().await;
+    run_writer().await;
     assert_eq!(server.shown(), ["m x1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_about_nothing_is_refused() {
+async fn an_event_about_an_object_without_a_name_is_refused() {
     let server = Server::new();
     let metrics = EventMetrics::new();
     let events = server.broadcaster().metrics(&metrics).start();
     events.recorder("x").normal(&Pod::default(), "R", "m");
-    settle().await;
+    run_writer().await;
     assert!(server.requests().is_empty());
     assert!(scrape(&metrics).contains(r#"{component="x",result="refused"} 1"#));
 }
@@ -180,8 +176,8 @@ async fn annotations_action_and_related_object_are_written() {
     let server = Server::new();
     let events = server.broadcaster().start();
     let recorder = events.recorder("x");
-    recorder.about(&pod("a")).related(&pod("b")).action("Moving").annotation("k", "v").normal("R", "m");
-    settle().await;
+    recorder.event(&pod("a")).related(&pod("b")).action("Moving").annotation("k", "v").normal("R", "m");
+    run_writer().await;
     let event = &server.events()[0];
     assert_eq!(event["related"]["name"], "b");
     assert_eq!(event["action"], "Moving");

@@ -1,4 +1,4 @@
-//! One candidate's dealings with the Lease: take it, renew it, give it back.
+//! Requests of one candidate: acquires, renews and releases the Lease.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use kubewright_client::{ApiStatus as _, error::plain_text};
 
-/// Why an attempt came to nothing; the next one may not.
+/// Error of one attempt; the next one may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("{}", plain_text(.0))]
@@ -27,26 +27,26 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    fn is(&self, question: impl Fn(&kube::Error) -> bool) -> bool {
-        matches!(self, Self::Refused(error) if question(error))
+    fn is(&self, predicate: impl Fn(&kube::Error) -> bool) -> bool {
+        matches!(self, Self::Refused(error) if predicate(error))
     }
 }
 
-/// A lease that is ours.
+/// A lease that this candidate holds.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// As the server has it, to be written over.
+    /// The object as last read, to be replaced.
     lease: Lease,
     acquired: MicroTime,
     pub(super) transitions: i32,
-    /// When the write that made it ours, or kept it so, was sent.
+    /// When the write that acquired or renewed the lease was sent.
     pub(super) sent: Instant,
 }
 
-/// How a renewal ended.
+/// Outcome of a renewal.
 pub(super) enum Renewal {
     Renewed,
-    /// Somebody else is in the Lease.
+    /// Another candidate holds the Lease.
     Taken,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Candidate {
     settings: Arc<Settings>,
     times: Times,
     seen: Option<Observation>,
-    /// What we sent and have no answer to: it may have been written, or may yet be.
+    /// Specs that were sent without a response: they may have been written, or may be yet.
     unanswered: Vec<LeaseSpec>,
 }
 
@@ -75,36 +75,37 @@ impl Candidate {
         &self.settings
     }
 
-    /// Whoever leads, as far as we know.
+    /// The identity of the current leader, as last observed.
     pub(super) fn leader(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|seen| holder(&seen.spec))
     }
 
-    /// Takes the lease if it is free.
+    /// Acquires the lease if it is free.
     pub(super) async fn try_acquire(&mut self) -> Result<Option<Held>, Fault> {
         let ours = self.settings.lease_duration;
         let Some(lease) = self.get().await? else {
-            // A Lease that was deleted under its holder does not stop the holder: give it the time it asked for.
+            // Deleting the Lease does not stop its holder: wait for its lease duration.
             if self.seen.as_ref().is_some_and(|seen| seen.is_held(ours)) {
                 return Ok(None);
             }
             let before = self.seen.as_ref().and_then(|seen| seen.spec.lease_transitions);
-            return self.create(before.map_or(0, following)).await.map(Some);
+            return self.create(before.map_or(0, next_transitions)).await.map(Some);
         };
         let spec = lease.spec.clone().unwrap_or_default();
         let mine = self.is_unanswered(&spec);
-        Observation::see(&mut self.seen, &spec);
+        Observation::observe(&mut self.seen, &spec);
         if !mine && self.seen.as_ref().is_some_and(|seen| seen.is_held(ours)) {
             return Ok(None);
         }
         let transitions = spec.lease_transitions.unwrap_or_default();
-        // A write of ours that we took for lost has made us leader already: the same term.
+        // An earlier write without a response has acquired the lease already: keep its acquire time and
+        // transitions.
         let (acquired, transitions) =
-            if mine { (spec.acquire_time, transitions) } else { (None, following(transitions)) };
+            if mine { (spec.acquire_time, transitions) } else { (None, next_transitions(transitions)) };
         self.replace(lease, acquired, transitions).await.map(Some)
     }
 
-    /// Writes the lease again, so that nobody takes it.
+    /// Renews the lease.
     pub(super) async fn renew(&mut self, held: &mut Held) -> Result<Renewal, Fault> {
         match self.replace(held.lease.clone(), Some(held.acquired.clone()), held.transitions).await {
             Ok(renewed) => {
@@ -123,7 +124,7 @@ impl Candidate {
         };
         let spec = lease.spec.clone().unwrap_or_default();
         let mine = held.lease.spec.as_ref() == Some(&spec) || self.is_unanswered(&spec);
-        Observation::see(&mut self.seen, &spec);
+        Observation::observe(&mut self.seen, &spec);
         if !mine && holder(&spec).is_some() {
             return Ok(Renewal::Taken);
         }
@@ -131,13 +132,13 @@ impl Candidate {
         Ok(Renewal::Renewed)
     }
 
-    /// Empties the lease, so that the next leader need not wait for its end. The work must have stopped before.
+    /// Empties the lease, so that the next leader need not wait for it to expire. The work must have stopped.
     pub(super) async fn release(&mut self, mut held: Held) -> Result<(), Fault> {
         loop {
             let now = self.times.next(&self.settings.clock);
             let mut lease = held.lease.clone();
             lease.spec = Some(LeaseSpec {
-                // As client-go writes it: to those who look at the duration only, it is over in a second.
+                // As client-go writes it, for candidates that look at the duration only.
                 lease_duration_seconds: Some(1),
                 lease_transitions: Some(held.transitions),
                 acquire_time: Some(now.clone()),
@@ -150,7 +151,7 @@ impl Candidate {
                 Err(fault) if fault.is(kube::Error::is_not_found) => return Ok(()),
                 Err(fault) => return Err(fault),
             }
-            // It changed since: by a renewal of ours that was still on its way, by a label, or by a new leader.
+            // The Lease was changed by a renewal of ours still in flight, by a new label, or by a new leader.
             let Some(lease) = self.get().await? else { return Ok(()) };
             let spec = lease.spec.clone().unwrap_or_default();
             let mine = holder(&spec) == Some(&*self.settings.identity)
@@ -205,9 +206,9 @@ impl Candidate {
         self.answered(replaced, sent)
     }
 
-    /// From here on the record may be written, whatever we hear of it.
+    /// Notes a spec as sent: from here on it may be written, whatever the response.
     fn sending(&mut self, spec: LeaseSpec) -> Instant {
-        // Many can be open only while nothing gets through; the oldest are then long overtaken.
+        // Many are outstanding only while no request gets through; the oldest have been superseded.
         if self.unanswered.len() == 16 {
             self.unanswered.remove(0);
         }
@@ -217,7 +218,7 @@ impl Candidate {
 
     fn answered(&mut self, answer: Result<Lease, Fault>, sent: Instant) -> Result<Held, Fault> {
         let lease = answer?;
-        // Writes carry a version: what was sent before this one can no longer be written.
+        // Updates carry a resource version: what was sent before this one can no longer be written.
         self.unanswered.clear();
         let spec = lease.spec.clone().unwrap_or_default();
         let acquired = spec.acquire_time.clone().ok_or(Fault::Malformed("acquireTime"))?;
@@ -247,7 +248,7 @@ impl Candidate {
     }
 }
 
-/// The count of leaders, one later.
-fn following(transitions: i32) -> i32 {
+/// The next value of `leaseTransitions`.
+fn next_transitions(transitions: i32) -> i32 {
     transitions.max(0).saturating_add(1)
 }

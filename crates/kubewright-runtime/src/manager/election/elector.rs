@@ -1,4 +1,4 @@
-//! Standing for election.
+//! Acquires a Lease.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,23 +9,23 @@ use tokio::time::Instant;
 use super::{
     candidate::Candidate,
     identity::default_identity,
-    leadership::{Leadership, Renewing, Term},
+    leadership::{Leadership, LeadershipHandle, Renewing},
     metrics::ElectionMetrics,
 };
 use crate::events::{Recorder, Reference};
 use kubewright_core::{Clock, Random};
 
-/// How much longer than the retry period a candidate waits at most, as a share of it.
+/// Upper limit of the jitter added to the retry period, as a fraction of it.
 const JITTER: f64 = 1.2;
 
-/// Why there can be no election with these settings.
+/// Invalid settings of an election.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElectionError {
-    /// The Lease holds whole seconds.
+    /// The lease duration is not a positive number of whole seconds.
     #[error("the lease duration of {0:?} must be a whole number of seconds, and at least one")]
     LeaseDuration(Duration),
-    /// A leader must notice that it is none before others act.
+    /// The renew deadline is not shorter than the lease duration, so two replicas could lead at once.
     #[error("the renew deadline of {deadline:?} must be shorter than the lease duration of {lease:?}")]
     RenewDeadline {
         /// The renew deadline.
@@ -33,7 +33,7 @@ pub enum ElectionError {
         /// The lease duration.
         lease: Duration,
     },
-    /// There must be time for a second try.
+    /// The retry period leaves no time for a second attempt before the renew deadline.
     #[error(
         "the retry period of {retry:?} must be above zero, and 1.2 times of it below the renew deadline of {deadline:?}"
     )]
@@ -43,17 +43,18 @@ pub enum ElectionError {
         /// The renew deadline.
         deadline: Duration,
     },
-    /// Nobody can lead without a name.
+    /// The identity is empty.
     #[error("the identity is empty: leave it out for a unique one, or give each candidate its own")]
     NoIdentity,
-    /// The Lease has no name.
+    /// The name of the Lease is empty.
     #[error("the Lease has no name: give all candidates for the same work the same one")]
     NoName,
 }
 
-/// The lease is lost, and what ran under it was stopped.
+/// Error of [`LeaderElection::lead`]: the lease was lost and the work dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the lease {lease} was lost and the work under it stopped; start anew to stand for election again")]
+#[error("the lease {lease} was lost and the work under it stopped; restart to become a candidate again")]
+#[non_exhaustive]
 pub struct LeaseLost {
     /// Namespace and name of the Lease.
     pub lease: String,
@@ -80,8 +81,8 @@ pub(super) struct Settings {
 type OnNewLeader = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Settings {
-    /// Says in an event of the Lease what became of us.
-    pub(super) fn announce(&self, what: &str) {
+    /// Records an event about the Lease.
+    pub(super) fn record_event(&self, what: &str) {
         if let Some(recorder) = &self.recorder {
             let lease = Reference::from(ObjectReference {
                 api_version: Some("coordination.k8s.io/v1".to_owned()),
@@ -101,7 +102,7 @@ impl fmt::Display for Settings {
     }
 }
 
-/// A candidate for a Lease. Clones are the same candidate and should not stand at the same time.
+/// Candidate for a Lease. Clones share the identity and must not acquire the Lease at the same time.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -125,11 +126,11 @@ impl fmt::Display for Settings {
 /// use kubewright::manager::election::LeaderElection;
 ///
 /// let election = LeaderElection::builder(client, "sample-controller").identity("replica-1").build()?;
-/// let leadership = election.acquire().await;            // waits for as long as somebody else leads
-/// let term = leadership.term();
-/// assert!(term.holds());
-/// leadership.release().await;                           // the next one need not wait
-/// assert!(!term.holds());
+/// let leadership = election.acquire().await;            // waits while another candidate leads
+/// let handle = leadership.handle();
+/// assert!(handle.is_leader());
+/// leadership.release().await;                           // the next leader need not wait for it to expire
+/// assert!(!handle.is_leader());
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -138,10 +139,10 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// Begins a candidacy for the Lease of this name, in the namespace of the client.
-    pub fn builder(client: Client, name: impl Into<String>) -> Builder {
+    /// Creates a builder for the Lease of this name, in the namespace of the client.
+    pub fn builder(client: Client, name: impl Into<String>) -> LeaderElectionBuilder {
         let random = Random::from_entropy();
-        Builder {
+        LeaderElectionBuilder {
             namespace: client.default_namespace().to_owned(),
             client,
             name: name.into(),
@@ -158,22 +159,22 @@ impl LeaderElection {
         }
     }
 
-    /// The name under which we stand.
+    /// The identity of this candidate.
     pub fn identity(&self) -> &str {
         &self.settings.identity
     }
 
-    /// Waits until we lead. What goes wrong meanwhile is logged and tried again.
+    /// Waits until this candidate leads. Errors are logged and retried.
     ///
-    /// Dropping the future ends the candidacy. If it was just about to succeed, the Lease may name us all the same,
-    /// and the others wait for it to run out.
+    /// Cancel safe, but if the Lease was just being acquired it may name this candidate all the same, and
+    /// others wait for it to expire.
     pub async fn acquire(&self) -> Leadership {
-        let (leadership, renewing) = self.campaign().await;
+        let (leadership, renewing) = self.acquire_unspawned().await;
         leadership.spawn(renewing)
     }
 
-    /// [`acquire`](Self::acquire) for those who drive the renewal themselves.
-    pub(super) async fn campaign(&self) -> (Leadership, Renewing) {
+    /// [`acquire`](Self::acquire) for callers that drive the renewal themselves.
+    pub(super) async fn acquire_unspawned(&self) -> (Leadership, Renewing) {
         let settings = &self.settings;
         settings.metrics.leading(&settings.name, false);
         tracing::info!(lease = %settings, identity = settings.identity, "waiting to become leader");
@@ -187,7 +188,7 @@ impl LeaderElection {
                 reported = leader;
             }
             match attempt {
-                // An answer that took too long to arrive is as good as none: the term would have ended.
+                // A response that arrives after the renew deadline is too late: the lease is lost by then.
                 Ok(Some(held)) if Instant::now() < held.sent + settings.renew_deadline => {
                     return Leadership::begin(candidate, held);
                 }
@@ -201,26 +202,26 @@ impl LeaderElection {
 
     fn report(&self, leader: &str) {
         tracing::info!(lease = %self.settings, leader, "new leader");
-        if let Some(tell) = &self.settings.on_new_leader {
-            tell(leader);
+        if let Some(on_new_leader) = &self.settings.on_new_leader {
+            on_new_leader(leader);
         }
     }
 
-    /// Waits until we lead, then runs `work`. When it ends, the lease is given back.
+    /// Waits until this candidate leads, runs `work`, then releases the lease.
     ///
-    /// When the lease is lost first, the work is dropped where it stands, before anybody else can act. Work that wants
-    /// to stop in its own way uses [`acquire`](Self::acquire); tasks that the work has spawned stop themselves by the
-    /// [`Term`].
-    pub async fn lead<T, F>(&self, work: impl FnOnce(Term) -> F) -> Result<T, LeaseLost>
+    /// When the lease is lost, the work is dropped before another candidate can lead. Use
+    /// [`acquire`](Self::acquire) to stop it gracefully; tasks that the work has spawned stop themselves by
+    /// the [`LeadershipHandle`].
+    pub async fn lead<T, F>(&self, work: impl FnOnce(LeadershipHandle) -> F) -> Result<T, LeaseLost>
     where
         F: Future<Output = T>,
     {
         let leadership = self.acquire().await;
-        let term = leadership.term();
+        let handle = leadership.handle();
         let outcome = tokio::select! {
             biased;
-            () = term.ended() => None,
-            done = work(term.clone()) => Some(done),
+            () = handle.ended() => None,
+            done = work(handle.clone()) => Some(done),
         };
         leadership.release().await;
         outcome.ok_or_else(|| LeaseLost { lease: self.settings.to_string() })
@@ -236,9 +237,9 @@ impl fmt::Debug for LeaderElection {
     }
 }
 
-/// Sets the terms of an election. The defaults are client-go's.
-#[must_use = "call build() to stand for election"]
-pub struct Builder {
+/// Builder of a [`LeaderElection`]. The defaults are client-go's.
+#[must_use = "call build() to get the election"]
+pub struct LeaderElectionBuilder {
     client: Client,
     namespace: String,
     name: String,
@@ -254,78 +255,79 @@ pub struct Builder {
     on_new_leader: Option<OnNewLeader>,
 }
 
-impl Builder {
-    /// Where the Lease is. Default: the namespace of the client, in a Pod its own.
+impl LeaderElectionBuilder {
+    /// Sets the namespace of the Lease. Default: the namespace of the client, in a Pod its own.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// The name under which we stand. Must be unique among the candidates, and best among all that ever were. Default:
-    /// the name of the host and a random UUID.
+    /// Sets the identity, which must be unique among all candidates, past ones included. Default: the host
+    /// name and a random UUID.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
     }
 
-    /// How long others wait, after the last sign of life that they saw, before they take over. Default: 15 s.
+    /// Sets how long a Lease must be unchanged before another candidate takes it over. Default: 15 s.
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
         self
     }
 
-    /// How long after the last renewal that succeeded, from when it was sent, we stop leading. What remains of the lease
-    /// duration is the time the work has to wind down. Default: 10 s.
+    /// Sets how long after the last successful renewal was sent this candidate stops leading. The rest of the
+    /// lease duration is the time in which its work can stop. Default: 10 s.
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
         self
     }
 
-    /// How long to wait between tries. Candidates wait up to 2.2 times as long, so that they do not come all at once.
+    /// Sets the wait between attempts. Candidates add up to 120 % jitter, so that they do not retry together.
     /// Default: 2 s.
     pub fn retry_period(mut self, period: Duration) -> Self {
         self.retry_period = period;
         self
     }
 
-    /// Whether to empty the Lease when the [`Leadership`] is dropped. Default: yes. Turn it off where the work cannot be
-    /// stopped before: the next leader starts at once.
+    /// Whether to empty the Lease when the [`Leadership`] is dropped, which lets the next leader start at
+    /// once. Default: true. Set it to false if work may outlive the guard.
     pub fn release_on_cancel(mut self, release: bool) -> Self {
         self.release_on_cancel = release;
         self
     }
 
-    /// Counts into this set instead of the one of the process.
+    /// Uses these metrics instead of the global ones.
     pub fn metrics(mut self, metrics: &ElectionMetrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
 
-    /// Takes the times that are written into the Lease from this clock. They are for people; nothing is decided by them.
+    /// Sets the clock for the timestamps in the Lease. They are informational and never compared.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Draws waiting times and the default identity from this source.
+    /// Sets the source of jitter and of the default identity.
     pub fn random(mut self, random: Random) -> Self {
         self.random = random;
         self
     }
 
-    /// Says in events of the Lease when we begin and stop to lead.
+    /// Records events about the Lease when this candidate starts and stops leading.
     pub fn recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// Tells who leads whenever that changes, ourselves included; an empty name is nobody. Must not block.
-    pub fn on_new_leader(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_new_leader = Some(Arc::new(tell));
+    /// Sets a callback for changes of the leader, this candidate included. The name is empty when there is no
+    /// leader. Must not block.
+    pub fn on_new_leader(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_new_leader = Some(Arc::new(callback));
         self
     }
 
-    /// Checks the settings.
+    /// Validates the settings and creates the election.
     pub fn build(self) -> Result<LeaderElection, ElectionError> {
         let (lease, deadline, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
         let lease_seconds = i32::try_from(lease.as_secs())
@@ -366,9 +368,9 @@ impl Builder {
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for LeaderElectionBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("LeaderElectionBuilder")
             .field("namespace", &self.namespace)
             .field("name", &self.name)
             .field("identity", &self.identity)

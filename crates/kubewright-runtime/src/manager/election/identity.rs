@@ -1,13 +1,13 @@
-//! Who we are when nobody says.
+//! Default identity of a candidate.
 
 use kubewright_core::Random;
 
-/// The name of the host, an underscore and a random UUID, as controller-runtime makes it.
+/// The host name, an underscore and a random UUID, as in controller-runtime.
 pub(super) fn default_identity(random: &Random) -> String {
     format!("{}_{}", host_name(), random.uuid())
 }
 
-/// The name of the machine or Pod. The kubelet sets `HOSTNAME`; elsewhere the kernel is asked.
+/// The name of the machine or Pod: `HOSTNAME`, which the kubelet sets, or what the kernel has.
 fn host_name() -> String {
     let from_file = |path| std::fs::read_to_string(path).ok();
     std::env::var("HOSTNAME")
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_the_host_and_a_uuid_that_differs() {
+    fn a_default_identity_is_the_host_name_and_a_random_uuid() {
         let random = Random::seeded(1);
         let (one, two) = (default_identity(&random), default_identity(&random));
         assert_ne!(one, two);

@@ -1,4 +1,4 @@
-//! Being the leader, for as long as it lasts.
+//! Guard and handle of a held lease.
 
 use std::{fmt, sync::Arc};
 
@@ -11,108 +11,108 @@ use tokio_util::sync::CancellationToken;
 
 use super::candidate::{Candidate, Held, Renewal};
 
-/// A term of office, for those who work in it. Clones are the same term.
+/// Handle to an acquired leadership, for the leader's work. Clones refer to the same leadership.
 ///
-/// It ends once and does not come back: the next election begins another.
+/// Leadership ends once; the next [`acquire`](super::LeaderElection::acquire) starts another.
 #[derive(Clone)]
-pub struct Term(Arc<Shared>);
+pub struct LeadershipHandle(Arc<Shared>);
 
 struct Shared {
     identity: String,
     transitions: i32,
-    /// Until when we lead unless we renew; nothing once the term has ended.
-    until: Mutex<Option<Instant>>,
+    /// When leadership expires unless it is renewed; `None` once it has ended.
+    expires_at: Mutex<Option<Instant>>,
     token: CancellationToken,
 }
 
-impl Term {
-    /// Whether we lead at this moment. Reads the time: right even in a process that was stopped for a while and has not
-    /// run its timers yet. Ask before every write that only the leader may do.
-    pub fn holds(&self) -> bool {
-        self.0.until.lock().is_some_and(|until| Instant::now() < until)
+impl LeadershipHandle {
+    /// Whether this process leads now. Reads the clock, so it is right even in a process that was suspended
+    /// and has not run its timers yet. Check it before every write that only the leader may do.
+    pub fn is_leader(&self) -> bool {
+        self.0.expires_at.lock().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Until when we lead unless a renewal succeeds; nothing once the term has ended.
-    pub fn until(&self) -> Option<Instant> {
-        *self.0.until.lock()
+    /// When leadership expires unless it is renewed; `None` once it has ended.
+    pub fn expires_at(&self) -> Option<Instant> {
+        *self.0.expires_at.lock()
     }
 
-    /// Waits for the end of the term.
+    /// Waits until leadership ends.
     pub async fn ended(&self) {
         self.0.token.cancelled().await;
     }
 
-    /// A token that is cancelled when the term ends. Cancelling it oneself ends nothing else.
-    pub fn token(&self) -> CancellationToken {
+    /// A token that is cancelled when leadership ends. Cancelling the token does not end leadership.
+    pub fn cancellation_token(&self) -> CancellationToken {
         self.0.token.child_token()
     }
 
-    /// How often the lease had changed hands when we got it. It grows with every leader: whoever is written to can
-    /// refuse a leader of yesterday by it.
+    /// The value of `leaseTransitions` when the lease was acquired. It grows with every leader, so it can
+    /// serve as a fencing token.
     pub fn transitions(&self) -> i32 {
         self.0.transitions
     }
 
-    /// The name under which we lead.
+    /// The identity of this leader.
     pub fn identity(&self) -> &str {
         &self.0.identity
     }
 
     fn extend(&self, to: Instant) {
-        if let Some(until) = &mut *self.0.until.lock() {
+        if let Some(until) = &mut *self.0.expires_at.lock() {
             *until = to;
         }
     }
 
-    /// Whether it ended by this call.
+    /// Ends leadership; returns whether this call ended it.
     fn end(&self) -> bool {
-        let ended = self.0.until.lock().take().is_some();
+        let ended = self.0.expires_at.lock().take().is_some();
         self.0.token.cancel();
         ended
     }
 }
 
-impl fmt::Debug for Term {
+impl fmt::Debug for LeadershipHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Term")
+        f.debug_struct("LeadershipHandle")
             .field("identity", &self.0.identity)
             .field("transitions", &self.0.transitions)
-            .field("holds", &self.holds())
+            .field("is_leader", &self.is_leader())
             .finish()
     }
 }
 
-/// The guard of a lease: renews it for as long as it lives.
+/// Guard of a lease, which is renewed until the guard is dropped.
 ///
-/// Stop the work, then drop it or call [`release`](Self::release): both end the term and, unless
-/// [`release_on_cancel`](super::Builder::release_on_cancel) was turned off, empty the Lease, so that the next leader
-/// starts within seconds. `drop` does so in the background.
+/// Stop the work, then drop the guard or call [`release`](Self::release): both end leadership and, unless
+/// [`release_on_cancel`](super::LeaderElectionBuilder::release_on_cancel) is false, empty the Lease, so that
+/// the next leader starts within seconds. `drop` does so in the background.
 ///
-/// A term that ended because it could not be renewed is never released: the work may take a moment to stop, and the
-/// rest of the lease is that moment.
-#[must_use = "dropping it gives the lease back at once"]
+/// A lease that could not be renewed is not released: the rest of its duration is the time in which the work
+/// can stop.
+#[must_use = "dropping it releases the lease"]
 pub struct Leadership {
-    term: Term,
+    handle: LeadershipHandle,
     stop: CancellationToken,
     renewing: Option<JoinHandle<()>>,
 }
 
 impl Leadership {
-    /// A leadership and the work of keeping it, which must be driven for it to last.
+    /// Creates the guard and the renewal, which the caller must run.
     pub(super) fn begin(candidate: Candidate, held: Held) -> (Self, Renewing) {
         let settings = candidate.settings();
-        let term = Term(Arc::new(Shared {
+        let handle = LeadershipHandle(Arc::new(Shared {
             identity: settings.identity.clone(),
             transitions: held.transitions,
-            until: Mutex::new(Some(held.sent + settings.renew_deadline)),
+            expires_at: Mutex::new(Some(held.sent + settings.renew_deadline)),
             token: CancellationToken::new(),
         }));
         settings.metrics.leading(&settings.name, true);
         tracing::info!(lease = %settings, identity = settings.identity, transitions = held.transitions, "became leader");
-        settings.announce("became leader");
+        settings.record_event("became leader");
         let stop = CancellationToken::new();
-        let renewing = Renewing { candidate, held: Some(held), term: term.clone(), stop: stop.clone() };
-        (Self { term, stop, renewing: None }, renewing)
+        let renewing = Renewing { candidate, held: Some(held), handle: handle.clone(), stop: stop.clone() };
+        (Self { handle, stop, renewing: None }, renewing)
     }
 
     pub(super) fn spawn(mut self, renewing: Renewing) -> Self {
@@ -120,61 +120,61 @@ impl Leadership {
         self
     }
 
-    /// The term, for those who work in it.
-    pub fn term(&self) -> Term {
-        self.term.clone()
+    /// Returns a handle for the leader's work.
+    pub fn handle(&self) -> LeadershipHandle {
+        self.handle.clone()
     }
 
-    /// Ends the term and waits until the Lease has been given back, or a renew deadline has passed without success.
+    /// Ends leadership and waits until the Lease has been released, or the renew deadline has passed.
     pub async fn release(mut self) {
-        self.term.end();
+        self.handle.end();
         self.stop.cancel();
         if let Some(renewing) = self.renewing.take() {
-            // It fails only by a panic, which has been reported by then.
+            // It fails only by a panic, which tokio has reported.
             let _ = renewing.await;
         }
     }
 
-    /// Ends the term and leaves the Lease as it is: nobody else leads before it has run out. For work that could not be
-    /// stopped in an orderly way, of which something may still be on its way.
+    /// Ends leadership and leaves the Lease as it is, so that others wait for it to expire. For work that
+    /// could not be stopped gracefully: requests of it may still be in flight.
     pub fn abandon(mut self) {
-        self.term.end();
+        self.handle.end();
         if let Some(renewing) = self.renewing.take() {
             renewing.abort();
         }
-        // Whoever still renews at this moment must not take the end of this guard for a wish to release.
+        // A renewal that is still running must not take the drop of this guard for a release.
         self.stop = CancellationToken::new();
     }
 }
 
 impl Drop for Leadership {
     fn drop(&mut self) {
-        self.term.end();
+        self.handle.end();
         self.stop.cancel();
     }
 }
 
 impl fmt::Debug for Leadership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Leadership").field(&self.term).finish()
+        f.debug_tuple("Leadership").field(&self.handle).finish()
     }
 }
 
-/// Keeps a lease until it is lost or given back.
+/// Renews a lease until it is lost or released.
 pub(super) struct Renewing {
     candidate: Candidate,
     held: Option<Held>,
-    term: Term,
+    handle: LeadershipHandle,
     stop: CancellationToken,
 }
 
 impl Renewing {
     pub(super) async fn run(mut self) {
         let Some(mut held) = self.held.take() else { return };
-        let given_back = self.keep(&mut held).await;
+        let released = self.renew_until_ended(&mut held).await;
         self.ended();
         let settings = Arc::clone(self.candidate.settings());
-        if !(given_back && settings.release_on_cancel) {
+        if !(released && settings.release_on_cancel) {
             return;
         }
         match timeout(settings.renew_deadline, self.candidate.release(held)).await {
@@ -186,9 +186,9 @@ impl Renewing {
         }
     }
 
-    /// Renews until the lease is lost (false) or no longer wanted (true).
-    async fn keep(&mut self, held: &mut Held) -> bool {
-        let Self { candidate, term, stop, .. } = self;
+    /// Renews until the lease is lost (false) or to be released (true).
+    async fn renew_until_ended(&mut self, held: &mut Held) -> bool {
+        let Self { candidate, handle, stop, .. } = self;
         let settings = Arc::clone(candidate.settings());
         let mut next = Instant::now() + settings.retry_period;
         loop {
@@ -197,7 +197,7 @@ impl Renewing {
                 sleep_until(next).await;
                 candidate.renew(held).await
             };
-            // The deadline comes before the answer: a term that has been over for a moment does not come back.
+            // The deadline is checked before the response: leadership that has expired does not come back.
             let renewal = tokio::select! {
                 biased;
                 () = stop.cancelled() => return true,
@@ -208,7 +208,7 @@ impl Renewing {
                 renewal = renewal => renewal,
             };
             match renewal {
-                Ok(Renewal::Renewed) => term.extend(held.sent + settings.renew_deadline),
+                Ok(Renewal::Renewed) => handle.extend(held.sent + settings.renew_deadline),
                 Ok(Renewal::Taken) => {
                     let by = candidate.leader().unwrap_or_default();
                     tracing::error!(lease = %settings, by, "the lease was taken; no longer leading");
@@ -222,16 +222,16 @@ impl Renewing {
 
     fn ended(&self) {
         let settings = self.candidate.settings();
-        self.term.end();
+        self.handle.end();
         settings.metrics.leading(&settings.name, false);
-        settings.announce("stopped leading");
+        settings.record_event("stopped leading");
     }
 }
 
 impl Drop for Renewing {
-    /// Also when the task is gone before its time: a term that nobody renews is over.
+    /// Ends leadership when the task is aborted: no renewal follows.
     fn drop(&mut self) {
-        if self.term.end() {
+        if self.handle.end() {
             let settings = self.candidate.settings();
             settings.metrics.leading(&settings.name, false);
         }

@@ -9,7 +9,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 
 use kubewright_core::series::Series;
 
-/// Who leads, under the names that client-go gives it. The label `name` is the name of the Lease.
+/// Metrics of leader election, with client-go's names. The label `name` is the name of the Lease.
 ///
 /// | metric | type | |
 /// |---|---|---|
@@ -24,9 +24,9 @@ use kubewright_core::series::Series;
 /// registry.register_collector(Box::new(ElectionMetrics::global().clone()));
 /// ```
 #[derive(Clone)]
-pub struct ElectionMetrics(Arc<Both>);
+pub struct ElectionMetrics(Arc<Inner>);
 
-struct Both {
+struct Inner {
     leading: Series<bool, 1>,
     slow: Series<u64, 1>,
 }
@@ -34,17 +34,17 @@ struct Both {
 impl ElectionMetrics {
     /// An empty set.
     pub fn new() -> Self {
-        Self(Arc::new(Both { leading: Series::new(["name"]), slow: Series::new(["name"]) }))
+        Self(Arc::new(Inner { leading: Series::new(["name"]), slow: Series::new(["name"]) }))
     }
 
-    /// The set of the process, in which elections are measured unless they are built with another.
+    /// The global metrics, used unless an election is built with others.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<ElectionMetrics> = LazyLock::new(ElectionMetrics::new);
         &GLOBAL
     }
 
     pub(super) fn leading(&self, name: &str, leads: bool) {
-        self.0.leading.change([name], |value| *value = leads);
+        self.0.leading.update([name], |value| *value = leads);
     }
 
     pub(super) fn slow_path(&self, name: &str) {

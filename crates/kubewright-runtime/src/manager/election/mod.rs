@@ -1,9 +1,9 @@
-//! Leader election: of several replicas, one works.
+//! Leader election: of several replicas, one leads.
 //!
-//! The candidates share a `Lease` (coordination.k8s.io/v1). Whoever is written into it leads, and writes it again every
-//! two seconds. A candidate that has seen no change of the Lease for as long as the Lease says takes it over. Lock,
-//! fields and timings are client-go's: replicas of a Go operator and of its Rust successor can share one Lease during
-//! a roll-out.
+//! The candidates share a `Lease` (coordination.k8s.io/v1). Its holder leads and renews it every two seconds.
+//! A candidate that has seen no change of the Lease for its lease duration takes it over. Lock, fields and
+//! timings are client-go's: replicas of a Go operator and of its Rust successor can share one Lease during a
+//! roll-out.
 //!
 //! ```no_run
 //! # async fn example(client: kubewright::kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -11,8 +11,8 @@
 //!
 //! let election = LeaderElection::builder(client, "sample-controller").namespace("shop").build()?;
 //! election
-//!     .lead(|term| async move {
-//!         while term.holds() {
+//!     .lead(|leadership| async move {
+//!         while leadership.is_leader() {
 //!             // The work of the leader.
 //! #           tokio::task::yield_now().await;
 //!         }
@@ -21,27 +21,29 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`LeaderElection::lead`]: wait, lead, run this. The work is dropped when the lease is lost.
-//! - [`LeaderElection::acquire`]: wait, and get a [`Leadership`] guard. Dropping it gives the lease back.
-//! - [`Term`]: what workers hold. [`Term::holds`] before every write that only a leader may do, [`Term::ended`] or
-//!   [`Term::token`] to stop.
+//! - [`LeaderElection::lead`]: waits, then runs a future while leading. It is dropped when the lease is lost.
+//! - [`LeaderElection::acquire`]: waits and returns a [`Leadership`] guard. Dropping it releases the lease.
+//! - [`LeadershipHandle`]: for the leader's work. Check [`is_leader`](LeadershipHandle::is_leader) before
+//!   every write that only the leader may do; [`ended`](LeadershipHandle::ended) and
+//!   [`cancellation_token`](LeadershipHandle::cancellation_token) tell when to stop.
 //!
-//! # Never two at once
-//! A term ends at the latest [`renew_deadline`](Builder::renew_deadline) (10 s) after the last renewal that succeeded
-//! was *sent*, on the clock that cannot be set back; nobody else takes over before
-//! [`lease_duration`](Builder::lease_duration) (15 s) after they have *seen* it. The times inside the Lease are for
-//! people and never compared: the clocks of two machines may differ by hours.
+//! # At most one leader
+//! A leader stops leading at the latest [`renew_deadline`](LeaderElectionBuilder::renew_deadline) (10 s)
+//! after its last successful renewal was *sent*, on a monotonic clock; no other candidate takes over before
+//! [`lease_duration`](LeaderElectionBuilder::lease_duration) (15 s) after it has *seen* that renewal. The
+//! timestamps in the Lease are informational and never compared, so the clocks of machines may differ.
 //!
 //! # Pitfalls
-//! - A process that was stopped (`SIGSTOP`, a throttled container) notices the end of its term late, with the first
-//!   poll after it is back. [`Term::holds`] reads the time and is right even then; a token that nobody has had the time
-//!   to cancel is not.
-//! - The clock of a *suspended machine* stands still, on Linux. Where that can happen, or where a request may be on its
-//!   way for longer than `lease_duration - renew_deadline`, let what you write to check [`Term::transitions`], which
-//!   grows with every new leader.
-//! - Identities must be unique. The default has a random part; a fixed one is waited for like a stranger's after a
-//!   restart.
-//! - Whoever deletes the Lease by hand, or empties its holder, lets somebody in while the old leader still works.
+//! - A process that was stopped (`SIGSTOP`, a throttled container) notices the loss of its lease late, with
+//!   its first poll. [`is_leader`](LeadershipHandle::is_leader) reads the clock and is right even then; a
+//!   token that has not been cancelled yet is not.
+//! - The monotonic clock of a *suspended machine* stands still on Linux. Where that can happen, or where a
+//!   request may be in flight for longer than `lease_duration - renew_deadline`, use
+//!   [`transitions`](LeadershipHandle::transitions) as a fencing token.
+//! - Identities must be unique. The default has a random part; with a fixed one, a restarted candidate waits
+//!   for its own lease to expire.
+//! - Deleting the Lease by hand, or emptying its holder, lets another candidate lead while the old leader
+//!   still works.
 
 mod candidate;
 mod elector;
@@ -53,7 +55,7 @@ mod record;
 mod tests;
 
 pub use self::{
-    elector::{Builder, ElectionError, LeaderElection, LeaseLost},
-    leadership::{Leadership, Term},
+    elector::{ElectionError, LeaderElection, LeaderElectionBuilder, LeaseLost},
+    leadership::{Leadership, LeadershipHandle},
     metrics::ElectionMetrics,
 };

@@ -1,4 +1,4 @@
-//! What a Lease says, and what we make of it.
+//! Observed Lease records and the timestamps written into them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use kubewright_core::Clock;
 
-/// The last record that was seen, and when it was first seen so: by our own clock, the only one we trust.
+/// The last observed record, and when it was first observed on the local monotonic clock.
 #[derive(Debug)]
 pub(super) struct Observation {
     pub(super) spec: LeaseSpec,
@@ -23,45 +23,45 @@ impl Observation {
         Self { spec, since: Instant::now() }
     }
 
-    /// Takes note of the record as it is now. The time starts over when it has changed.
-    pub(super) fn see(seen: &mut Option<Self>, spec: &LeaseSpec) {
-        if seen.as_ref().is_none_or(|seen| seen.spec != *spec) {
-            *seen = Some(Self::new(spec.clone()));
+    /// Observes the current record. The time restarts when it has changed.
+    pub(super) fn observe(observed: &mut Option<Self>, spec: &LeaseSpec) {
+        if observed.as_ref().is_none_or(|observed| observed.spec != *spec) {
+            *observed = Some(Self::new(spec.clone()));
         }
     }
 
-    /// Whether the holder may still be at work. `ours` stands in for a duration that makes no sense.
-    pub(super) fn is_held(&self, ours: Duration) -> bool {
-        holder(&self.spec).is_some() && self.since.elapsed() < duration(&self.spec, ours)
+    /// Whether the holder may still lead. `default` replaces an invalid lease duration.
+    pub(super) fn is_held(&self, default: Duration) -> bool {
+        holder(&self.spec).is_some() && self.since.elapsed() < duration(&self.spec, default)
     }
 }
 
-/// Whoever holds the lease. An empty name is nobody.
+/// The identity of the holder; an empty one is none.
 pub(super) fn holder(spec: &LeaseSpec) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|name| !name.is_empty())
 }
 
-/// How long the holder asks not to be disturbed. A Lease without a duration, or with none that is positive, was not
-/// written by a candidate; waiting as long as for one of ours is the careful reading (client-go: not at all). A long one
-/// is respected, however long: the other may mean it.
-fn duration(spec: &LeaseSpec, ours: Duration) -> Duration {
+/// The lease duration of the holder. A Lease without a positive duration was not written by a candidate;
+/// waiting for the default is the safe reading (client-go does not wait). A long duration is respected,
+/// however long.
+fn duration(spec: &LeaseSpec, default: Duration) -> Duration {
     match spec.lease_duration_seconds.map(u64::try_from) {
         Some(Ok(seconds)) if seconds > 0 => Duration::from_secs(seconds),
-        _ => ours,
+        _ => default,
     }
 }
 
-/// Times that only move forward.
+/// Timestamps that only move forward.
 ///
-/// Others see that we are alive by the record changing, and `renewTime` is all that changes in a renewal. A clock that
-/// stands still, or is set back to what it showed at the last renewal, must not make us look dead.
+/// Others see that the holder is alive by the record changing, and `renewTime` is all that changes in a
+/// renewal. A clock that stands still or is set back must not make the holder look dead.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     last: Option<Timestamp>,
 }
 
 impl Times {
-    /// The present, as a Lease can hold it: in microseconds, and later than every time that was given out before.
+    /// Returns the current time in microseconds, as a Lease has it, later than every time returned before.
     pub(super) fn next(&mut self, clock: &Clock) -> MicroTime {
         let now = clock.now();
         let now = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
@@ -80,7 +80,7 @@ impl Times {
 mod tests {
     use super::*;
 
-    const OURS: Duration = Duration::from_secs(15);
+    const DEFAULT: Duration = Duration::from_secs(15);
 
     fn spec(holder: Option<&str>, seconds: Option<i32>) -> LeaseSpec {
         LeaseSpec {
@@ -91,45 +91,45 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_record_is_held_for_as_long_as_it_says_from_when_we_saw_it() {
-        let seen = Observation::new(spec(Some("a"), Some(20)));
+    async fn a_record_is_held_for_its_duration_from_when_it_was_observed() {
+        let observed = Observation::new(spec(Some("a"), Some(20)));
         tokio::time::advance(Duration::from_millis(19_999)).await;
-        assert!(seen.is_held(OURS));
+        assert!(observed.is_held(DEFAULT));
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert!(!seen.is_held(OURS));
+        assert!(!observed.is_held(DEFAULT));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_record_that_changes_is_held_anew_and_one_that_does_not_is_not() {
-        let mut seen = None;
-        Observation::see(&mut seen, &spec(Some("a"), Some(20)));
+    async fn only_a_changed_record_is_held_again() {
+        let mut observed = None;
+        Observation::observe(&mut observed, &spec(Some("a"), Some(20)));
         tokio::time::advance(Duration::from_secs(19)).await;
-        Observation::see(&mut seen, &spec(Some("a"), Some(20)));
+        Observation::observe(&mut observed, &spec(Some("a"), Some(20)));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!seen.as_ref().unwrap().is_held(OURS));
+        assert!(!observed.as_ref().unwrap().is_held(DEFAULT));
         let renewed = LeaseSpec { renew_time: Some(MicroTime(Timestamp::MIN)), ..spec(Some("a"), Some(20)) };
-        Observation::see(&mut seen, &renewed);
-        assert!(seen.as_ref().unwrap().is_held(OURS));
+        Observation::observe(&mut observed, &renewed);
+        assert!(observed.as_ref().unwrap().is_held(DEFAULT));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn durations_that_make_no_sense_are_read_with_care() {
-        for nonsense in [None, Some(0), Some(-1), Some(i32::MIN)] {
-            let seen = Observation::new(spec(Some("a"), nonsense));
+    async fn invalid_durations_are_replaced_by_the_default() {
+        for invalid in [None, Some(0), Some(-1), Some(i32::MIN)] {
+            let observed = Observation::new(spec(Some("a"), invalid));
             tokio::time::advance(Duration::from_secs(14)).await;
-            assert!(seen.is_held(OURS), "{nonsense:?}");
+            assert!(observed.is_held(DEFAULT), "{invalid:?}");
             tokio::time::advance(Duration::from_secs(1)).await;
-            assert!(!seen.is_held(OURS), "{nonsense:?}");
+            assert!(!observed.is_held(DEFAULT), "{invalid:?}");
         }
         let century = Observation::new(spec(Some("a"), Some(i32::MAX)));
         tokio::time::advance(Duration::from_hours(24 * 365)).await;
-        assert!(century.is_held(OURS));
+        assert!(century.is_held(DEFAULT));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_and_an_empty_name_hold_nothing() {
-        assert!(!Observation::new(spec(None, Some(60))).is_held(OURS));
-        assert!(!Observation::new(spec(Some(""), Some(60))).is_held(OURS));
+    async fn a_missing_or_empty_holder_holds_nothing() {
+        assert!(!Observation::new(spec(None, Some(60))).is_held(DEFAULT));
+        assert!(!Observation::new(spec(Some(""), Some(60))).is_held(DEFAULT));
     }
 
     #[test]

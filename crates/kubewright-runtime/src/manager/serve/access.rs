@@ -1,4 +1,4 @@
-//! Who may scrape: the API server knows.
+//! Authorization of scrapes by the API server.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -14,43 +14,42 @@ use tokio::time::Instant;
 
 use kubewright_client::error::plain_text;
 
-/// How long the API server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long an answer holds. These are the times of controller-runtime.
-const IDENTITY: Duration = Duration::from_mins(1);
-const ALLOWED: Duration = Duration::from_mins(5);
-const DENIED: Duration = Duration::from_secs(30);
-/// How many answers are kept at most.
-const ROOM: usize = 1024;
+/// Time-out of a review.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the outcome of a review is cached, as in controller-runtime.
+const IDENTITY_TTL: Duration = Duration::from_mins(1);
+const ALLOWED_TTL: Duration = Duration::from_mins(5);
+const DENIED_TTL: Duration = Duration::from_secs(30);
+/// Maximum number of cached outcomes of each kind.
+const CACHE_SIZE: usize = 1024;
 
-/// Asks the API server who a bearer token belongs to (`TokenReview`) and whether they may read this path
-/// (`SubjectAccessReview`), as controller-runtime's authentication and authorization filter does. Answers are kept for a
-/// short while. Clones share them.
+/// Authenticates bearer tokens (`TokenReview`) and authorizes requests (`SubjectAccessReview`) by the API
+/// server, as controller-runtime's filter does. Outcomes are cached for a short time. Clones share the cache.
 ///
-/// The operator needs the right to create `tokenreviews` (authentication.k8s.io) and `subjectaccessreviews`
-/// (authorization.k8s.io); whoever scrapes needs `get` on the non-resource URL `/metrics`.
+/// The operator needs `create` on `tokenreviews` (authentication.k8s.io) and `subjectaccessreviews`
+/// (authorization.k8s.io); the scraper needs `get` on the non-resource URL `/metrics`.
 #[derive(Clone)]
 pub struct AccessReview {
     client: Client,
-    answers: Arc<Mutex<Answers>>,
+    cache: Arc<Mutex<Cache>>,
 }
 
-/// What identifies a token without being it.
+/// SHA-256 of a token, so that the cache does not hold the token itself.
 type Fingerprint = [u8; 32];
 
 #[derive(Default)]
-struct Answers {
+struct Cache {
     users: BTreeMap<Fingerprint, (Instant, Option<UserInfo>)>,
     rights: BTreeMap<(Fingerprint, String, String), (Instant, bool)>,
 }
 
 impl AccessReview {
-    /// Asks over this client.
+    /// Creates reviews with this client.
     pub fn new(client: Client) -> Self {
-        Self { client, answers: Arc::default() }
+        Self { client, cache: Arc::default() }
     }
 
-    /// Lets a request pass, or says why not.
+    /// Authorizes a request; the error is the response to a denied one.
     pub(super) async fn check(
         &self,
         headers: &HeaderMap,
@@ -61,16 +60,16 @@ impl AccessReview {
         let token = bearer(headers).ok_or_else(unauthorized)?;
         let fingerprint = fingerprint(token);
         let user = self.user(fingerprint, token).await.map_err(|what| {
-            tracing::error!(what, "a token could not be checked");
+            tracing::error!(what, "authentication of a scrape failed");
             (StatusCode::INTERNAL_SERVER_ERROR, "Authentication failed\n".to_owned())
         })?;
         let user = user.ok_or_else(unauthorized)?;
         let name = user.username.clone().unwrap_or_default();
-        let may = self.may(fingerprint, user, verb, path).await.map_err(|what| {
-            tracing::error!(user = name, what, "a right could not be checked");
+        let allowed = self.is_allowed(fingerprint, user, verb, path).await.map_err(|what| {
+            tracing::error!(user = name, what, "authorization of a scrape failed");
             (StatusCode::INTERNAL_SERVER_ERROR, format!("Authorization for user {name} failed\n"))
         })?;
-        if may {
+        if allowed {
             Ok(())
         } else {
             Err((StatusCode::FORBIDDEN, format!("Authorization denied for user {name}\n")))
@@ -79,7 +78,7 @@ impl AccessReview {
 
     async fn user(&self, fingerprint: Fingerprint, token: &str) -> Result<Option<UserInfo>, String> {
         let now = Instant::now();
-        if let Some((until, user)) = self.answers.lock().users.get(&fingerprint)
+        if let Some((until, user)) = self.cache.lock().users.get(&fingerprint)
             && now < *until
         {
             return Ok(user.clone());
@@ -89,16 +88,16 @@ impl AccessReview {
             ..TokenReview::default()
         };
         let api: Api<TokenReview> = Api::all(self.client.clone());
-        let answer = limited(api.create(&PostParams::default(), &review)).await?;
+        let answer = with_timeout(api.create(&PostParams::default(), &review)).await?;
         let status = answer.status.unwrap_or_default();
         let user = if status.authenticated == Some(true) { status.user } else { None };
-        let mut answers = self.answers.lock();
-        make_room(&mut answers.users, now, |(until, _)| *until);
-        answers.users.insert(fingerprint, (now + IDENTITY, user.clone()));
+        let mut cache = self.cache.lock();
+        evict(&mut cache.users, now, |(until, _)| *until);
+        cache.users.insert(fingerprint, (now + IDENTITY_TTL, user.clone()));
         Ok(user)
     }
 
-    async fn may(
+    async fn is_allowed(
         &self,
         fingerprint: Fingerprint,
         user: UserInfo,
@@ -107,10 +106,10 @@ impl AccessReview {
     ) -> Result<bool, String> {
         let now = Instant::now();
         let key = (fingerprint, verb.to_owned(), path.to_owned());
-        if let Some((until, may)) = self.answers.lock().rights.get(&key)
+        if let Some((until, allowed)) = self.cache.lock().rights.get(&key)
             && now < *until
         {
-            return Ok(*may);
+            return Ok(*allowed);
         }
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
@@ -127,12 +126,12 @@ impl AccessReview {
             ..SubjectAccessReview::default()
         };
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = limited(api.create(&PostParams::default(), &review)).await?;
-        let may = answer.status.is_some_and(|status| status.allowed && status.denied != Some(true));
-        let mut answers = self.answers.lock();
-        make_room(&mut answers.rights, now, |(until, _)| *until);
-        answers.rights.insert(key, (now + if may { ALLOWED } else { DENIED }, may));
-        Ok(may)
+        let answer = with_timeout(api.create(&PostParams::default(), &review)).await?;
+        let allowed = answer.status.is_some_and(|status| status.allowed && status.denied != Some(true));
+        let mut cache = self.cache.lock();
+        evict(&mut cache.rights, now, |(until, _)| *until);
+        cache.rights.insert(key, (now + if allowed { ALLOWED_TTL } else { DENIED_TTL }, allowed));
+        Ok(allowed)
     }
 }
 
@@ -142,20 +141,20 @@ impl fmt::Debug for AccessReview {
     }
 }
 
-/// Forgets what has run out, and everything if that is not enough: somebody is trying out tokens.
-fn make_room<K: Ord, V>(answers: &mut BTreeMap<K, V>, now: Instant, until: impl Fn(&V) -> Instant) {
-    if answers.len() >= ROOM {
-        answers.retain(|_, answer| now < until(answer));
+/// Evicts expired entries, or all if that is not enough, as when a client tries out tokens.
+fn evict<K: Ord, V>(cache: &mut BTreeMap<K, V>, now: Instant, until: impl Fn(&V) -> Instant) {
+    if cache.len() >= CACHE_SIZE {
+        cache.retain(|_, answer| now < until(answer));
     }
-    if answers.len() >= ROOM {
-        answers.clear();
+    if cache.len() >= CACHE_SIZE {
+        cache.clear();
     }
 }
 
-async fn limited<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, request).await {
+async fn with_timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    match tokio::time::timeout(REVIEW_TIMEOUT, request).await {
         Ok(outcome) => outcome.map_err(|error| plain_text(&error)),
-        Err(_) => Err(format!("no answer within {PATIENCE:?}")),
+        Err(_) => Err(format!("no answer within {REVIEW_TIMEOUT:?}")),
     }
 }
 

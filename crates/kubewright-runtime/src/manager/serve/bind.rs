@@ -1,8 +1,8 @@
-//! Addresses as Go programs take them.
+//! Parses listen addresses as Go programs take them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where to listen: the addresses to try, in order; none at all for `0`. Nothing if the text is no address.
+/// Returns the addresses to try in order; empty for `0`, `None` if the text is no address.
 pub(super) fn parse(text: &str) -> Option<Vec<SocketAddr>> {
     if text == "0" {
         return Some(Vec::new());
@@ -13,7 +13,7 @@ pub(super) fn parse(text: &str) -> Option<Vec<SocketAddr>> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok()?;
     let hosts: &[IpAddr] = match host {
-        // All interfaces: the first takes both families, unless the machine has only one.
+        // All interfaces: the IPv6 socket takes both families, unless the machine has IPv4 only.
         "" => &[IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)],
         "localhost" => &[IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)],
         _ => return None,
@@ -26,15 +26,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_go_reads_them() {
+    fn addresses_are_parsed_as_in_go() {
         let text = |text| parse(text).map(|all| all.iter().map(SocketAddr::to_string).collect::<Vec<_>>());
         assert_eq!(text("0"), Some(vec![]));
         assert_eq!(text(":8080").unwrap(), ["[::]:8080", "0.0.0.0:8080"]);
         assert_eq!(text("127.0.0.1:0").unwrap(), ["127.0.0.1:0"]);
         assert_eq!(text("[::1]:9").unwrap(), ["[::1]:9"]);
         assert_eq!(text("localhost:9").unwrap(), ["127.0.0.1:9", "[::1]:9"]);
-        for nonsense in ["", "8080", "a:b", ":", ":99999", "example.com:80", "http://x:80"] {
-            assert_eq!(text(nonsense), None, "{nonsense}");
+        for invalid in ["", "8080", "a:b", ":", ":99999", "example.com:80", "http://x:80"] {
+            assert_eq!(text(invalid), None, "{invalid}");
         }
     }
 }

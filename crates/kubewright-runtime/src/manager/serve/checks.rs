@@ -1,4 +1,4 @@
-//! Named checks, and what a probe is told of them.
+//! Health checks and their probe responses.
 
 use std::{collections::BTreeMap, fmt, fmt::Write as _, sync::Arc};
 
@@ -10,9 +10,9 @@ use tower::BoxError;
 
 type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
-/// A set of named checks. Clones are the same set; checks can be added while it is served.
+/// Set of named health checks. Clones share it; checks can be added while it is served.
 ///
-/// Without any checks it passes, as `ping`.
+/// An empty set passes, as `ping`.
 ///
 /// ```
 /// use kubewright::manager::serve::Checks;
@@ -23,16 +23,16 @@ type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + S
 #[derive(Clone, Default)]
 pub struct Checks(Arc<Mutex<BTreeMap<String, Check>>>);
 
-/// A status and a text.
-pub(super) type Verdict = (StatusCode, String);
+/// Status code and body.
+pub(super) type ProbeResponse = (StatusCode, String);
 
 impl Checks {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a check, in the place of one of the same name. It is asked with every probe: keep it quick.
+    /// Adds a check, or replaces the one of the same name. It runs with every probe: keep it fast.
     pub fn add<F>(&self, name: impl Into<String>, check: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -45,8 +45,8 @@ impl Checks {
         self.0.lock().clone()
     }
 
-    /// Asks all that are not excluded, in the order of their names.
-    pub(super) async fn ask(&self, query: &str) -> Verdict {
+    /// Runs all checks that are not excluded, in the order of their names.
+    pub(super) async fn run(&self, query: &str) -> ProbeResponse {
         let checks = self.all();
         let mut excluded: Vec<String> = values(query, "exclude");
         excluded.sort_unstable();
@@ -60,7 +60,7 @@ impl Checks {
             } else if let Err(error) = check().await {
                 failed = true;
                 tracing::info!(check = name, error, "a health check failed");
-                // Everybody may read this; whoever asks for the check by its name is told the reason.
+                // This response is public; the reason is in the response for the single check.
                 let _ = writeln!(text, "[-]{name} failed: reason withheld");
             } else {
                 let _ = writeln!(text, "[+]{name} ok");
@@ -81,8 +81,8 @@ impl Checks {
         (if failed { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }, text)
     }
 
-    /// Asks one; nothing if there is none of this name.
-    pub(super) async fn ask_one(&self, name: &str) -> Option<Verdict> {
+    /// Runs one check; `None` if there is none of this name.
+    pub(super) async fn run_one(&self, name: &str) -> Option<ProbeResponse> {
         let checks = self.all();
         if checks.is_empty() && name == "ping" {
             return Some((StatusCode::OK, "ok".to_owned()));
@@ -100,7 +100,7 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// The values of a parameter of a URL; an empty one for a parameter without a value.
+/// The decoded values of a query parameter; empty for a parameter without a value.
 fn values(query: &str, wanted: &str) -> Vec<String> {
     let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     query
@@ -125,27 +125,27 @@ mod tests {
     #[tokio::test]
     async fn no_checks_pass_as_ping() {
         let checks = Checks::new();
-        assert_eq!(checks.ask("").await, (StatusCode::OK, "ok".into()));
-        assert_eq!(checks.ask("verbose").await.1, "[+]ping ok\nhealthz check passed\n");
-        assert_eq!(checks.ask_one("ping").await.unwrap().1, "ok");
-        assert!(checks.ask_one("pong").await.is_none());
+        assert_eq!(checks.run("").await, (StatusCode::OK, "ok".into()));
+        assert_eq!(checks.run("verbose").await.1, "[+]ping ok\nhealthz check passed\n");
+        assert_eq!(checks.run_one("ping").await.unwrap().1, "ok");
+        assert!(checks.run_one("pong").await.is_none());
     }
 
     #[tokio::test]
     async fn a_failure_lists_all_checks_and_withholds_the_reason() {
-        let (status, text) = checks().ask("").await;
+        let (status, text) = checks().run("").await;
         assert_eq!(status, 500);
         assert_eq!(text, "[-]bad failed: reason withheld\n[+]good ok\nhealthz check failed\n");
         assert_eq!(
-            checks().ask_one("bad").await,
+            checks().run_one("bad").await,
             Some((StatusCode::INTERNAL_SERVER_ERROR, "internal server error: hunter2\n".into()))
         );
     }
 
     #[tokio::test]
-    async fn excluded_checks_are_not_asked_and_unknown_ones_are_named() {
-        assert_eq!(checks().ask("exclude=bad").await, (StatusCode::OK, "ok".into()));
-        let (status, text) = checks().ask("verbose&exclude=bad&exclude=no%20such&exclude=b").await;
+    async fn excluded_checks_do_not_run_and_unknown_ones_are_named() {
+        assert_eq!(checks().run("exclude=bad").await, (StatusCode::OK, "ok".into()));
+        let (status, text) = checks().run("verbose&exclude=bad&exclude=no%20such&exclude=b").await;
         assert_eq!(status, 200);
         assert_eq!(
             text,

@@ -1,12 +1,12 @@
-//! Where a manager serves, and to whom.
+//! Address and protection of a manager's HTTP server.
 
 use std::path::PathBuf;
 
 use kube::Client;
 
-use super::{AccessReview, Builder, Server};
+use super::{AccessReview, Server, ServerBuilder};
 
-/// Where a manager serves, and to whom. A plain address is one: `.serve(":8080")`.
+/// Address and protection of a manager's HTTP server. Converts from a plain address: `.serve(":8080")`.
 ///
 /// ```no_run
 /// # async fn example() -> kubewright::Result<()> {
@@ -14,7 +14,7 @@ use super::{AccessReview, Builder, Server};
 ///
 /// Manager::builder("sample-controller")
 ///     .serve(":8081")                                                                      // probes
-///     .metrics(Endpoint::at(":8443").tls("/certs/tls.crt", "/certs/tls.key").protected())  // scrapes
+///     .metrics(Endpoint::new(":8443").tls("/certs/tls.crt", "/certs/tls.key").protected())  // scrapes
 ///     .run()
 ///     .await
 /// # }
@@ -28,19 +28,19 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// On this address: `127.0.0.1:8080`, `:8080` for all interfaces, or `0` for nowhere.
-    pub fn at(address: impl Into<String>) -> Self {
+    /// Creates an endpoint on an address: `127.0.0.1:8080`, `:8080` for all interfaces, or `0` to disable it.
+    pub fn new(address: impl Into<String>) -> Self {
         Self { address: address.into(), certificate: None, protected: false }
     }
 
-    /// Speaks TLS with the certificate (chain) and key in these files, which are read again when they change.
+    /// Serves TLS with the certificate chain and key in these files, which are reloaded when they change.
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.certificate = Some((certificate.into(), key.into()));
         self
     }
 
-    /// Lets only those scrape `/metrics` who may, as the API server knows them ([`AccessReview`]). Use it with TLS: tokens
-    /// are sent. Probes have no token and are let in.
+    /// Authorizes scrapes of `/metrics` by the API server ([`AccessReview`]). Use it with TLS, because
+    /// clients send tokens. Probes are not authorized: they have no token.
     pub fn protected(mut self) -> Self {
         self.protected = true;
         self
@@ -51,8 +51,8 @@ impl Endpoint {
         &self.address
     }
 
-    /// A server here, before it is said what it serves.
-    pub(in crate::manager) fn server(&self, client: &Client) -> Builder {
+    /// Creates a server builder for this endpoint.
+    pub(in crate::manager) fn server(&self, client: &Client) -> ServerBuilder {
         let mut server = Server::builder(&*self.address);
         if let Some((certificate, key)) = &self.certificate {
             server = server.tls(certificate, key);
@@ -66,6 +66,6 @@ impl Endpoint {
 
 impl<A: Into<String>> From<A> for Endpoint {
     fn from(address: A) -> Self {
-        Self::at(address)
+        Self::new(address)
     }
 }

@@ -1,4 +1,4 @@
-//! What is measured in this process.
+//! Metrics of the process.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use crate::{controller::ControllerMetrics, events::EventMetrics, manager::electi
 use kubewright_client::transport::RestMetrics;
 use kubewright_queue::QueueMetrics;
 
-/// A registry that can be served. Clones are the same registry.
+/// Registry of metrics that a server exposes. Clones share the registry.
 ///
 /// ```
 /// use kubewright::manager::serve::Metrics;
@@ -28,7 +28,8 @@ use kubewright_queue::QueueMetrics;
 pub struct Metrics(Arc<Mutex<Registry>>);
 
 impl Metrics {
-    /// With everything that kubewright counts for the whole process: controllers, work queues, requests, events and elections.
+    /// Creates a registry with kubewright's global metrics: controllers, work queues, requests, events and
+    /// elections.
     pub fn new() -> Self {
         let metrics = Self::empty();
         metrics.register(|registry| {
@@ -41,23 +42,23 @@ impl Metrics {
         metrics
     }
 
-    /// The registry of the process, which a manager serves: add metrics of your own to it.
+    /// The global registry, which a manager serves. Register your own metrics here.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<Metrics> = LazyLock::new(Metrics::new);
         &GLOBAL
     }
 
-    /// With nothing yet.
+    /// Creates an empty registry.
     pub fn empty() -> Self {
         Self(Arc::new(Mutex::new(Registry::default())))
     }
 
-    /// Adds metrics of your own.
+    /// Registers metrics.
     pub fn register(&self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.0.lock());
     }
 
-    /// All metrics as `OpenMetrics` text.
+    /// Encodes all metrics as `OpenMetrics` text.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.0.lock())?;

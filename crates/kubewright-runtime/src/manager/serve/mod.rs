@@ -1,4 +1,4 @@
-//! HTTP for probes and scrapes: `/healthz`, `/readyz` and `/metrics`.
+//! HTTP server for probes and scrapes: `/healthz`, `/readyz` and `/metrics`.
 //!
 //! ```no_run
 //! # async fn example(client: kubewright::kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -20,21 +20,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A [manager](super::ManagerBuilder::serve) does this by itself; [`Endpoint`] says where and to whom.
+//! A [manager](super::ManagerBuilder::serve) runs one by itself, configured by an [`Endpoint`].
 //!
-//! - [`Checks`]: named checks. `?verbose` lists them, `?exclude=NAME` leaves one out, `/readyz/NAME` asks one. What is
-//!   printed is what controller-runtime prints, letter by letter.
-//! - [`Metrics`]: what is measured in this process, in the text format of Prometheus or `OpenMetrics`, as the scraper
-//!   asks.
-//! - [`AccessReview`]: lets those scrape who may, as the API server knows them.
+//! - [`Checks`]: named checks. `?verbose` lists them, `?exclude=NAME` excludes one, `/readyz/NAME` runs one.
+//!   Responses equal controller-runtime's.
+//! - [`Metrics`]: the metrics of this process, in the text format of Prometheus or `OpenMetrics`, as the
+//!   scraper accepts.
+//! - [`AccessReview`]: authorizes scrapes by the API server.
 //!
-//! The address `0` turns a server off: it listens nowhere and runs until it is stopped.
+//! The address `0` disables a server: it does not listen and runs until it is stopped.
 //!
 //! # Pitfalls
-//! - Probes come from the kubelet, without credentials: [`protect`](Builder::protect) is about `/metrics` alone.
-//! - The reason of a failed check is told only under its own name (`/readyz/cache`), and to everybody who asks: no
-//!   secrets in it.
-//! - A liveness check that depends on the API server restarts every replica when that server is away.
+//! - Probes come from the kubelet, without credentials: [`protect`](ServerBuilder::protect) covers `/metrics`
+//!   only.
+//! - The reason of a failed check is in the response for that check (`/readyz/cache`), readable by any
+//!   client: no secrets.
+//! - A liveness check that depends on the API server restarts all replicas when that server is unavailable.
 
 mod access;
 mod bind;
@@ -53,6 +54,6 @@ pub use self::{
     checks::Checks,
     endpoint::Endpoint,
     metrics::Metrics,
-    server::{Builder, ServeError, Server},
+    server::{ServeError, Server, ServerBuilder},
     tls::CertificateError,
 };

@@ -1,7 +1,7 @@
-//! Which of the two text formats a scraper gets.
+//! Content negotiation between the text formats of Prometheus and `OpenMetrics`.
 //!
-//! prometheus-client writes `OpenMetrics`. The older format of Prometheus, which everything reads that reads metrics at
-//! all, differs in few lines: it is made from the newer one.
+//! prometheus-client encodes `OpenMetrics`. The older format of Prometheus, which all scrapers read, differs
+//! in few lines and is converted from it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use http::{HeaderMap, header::ACCEPT};
 pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 pub(super) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether the newer format is asked for, and not less than the older one.
+/// Whether the client accepts `OpenMetrics`, with at least the weight of the older format.
 pub(super) fn wants_open_metrics(headers: &HeaderMap) -> bool {
     let (mut open, mut plain) = (0.0, 0.0);
     for value in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
@@ -33,10 +33,10 @@ pub(super) fn wants_open_metrics(headers: &HeaderMap) -> bool {
     open > 0.0 && open >= plain
 }
 
-/// The same metrics in the older format.
+/// Converts `OpenMetrics` text into the older format.
 pub(super) fn to_prometheus(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // The older format names a counter as its samples are named.
+    // In the older format the name of a counter includes `_total`.
     let counters: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
     for line in text.lines() {
@@ -50,7 +50,7 @@ pub(super) fn to_prometheus(text: &str) -> String {
                 ("TYPE", "unknown") => "untyped",
                 ("TYPE", "gaugehistogram") => "histogram",
                 ("TYPE" | "HELP", rest) => rest,
-                // There are no units, and the end is where the text ends.
+                // The older format has neither units nor an end marker.
                 _ => continue,
             };
             out.extend(["# ", what, " ", name, suffix, " ", rest, "\n"]);
@@ -62,7 +62,7 @@ pub(super) fn to_prometheus(text: &str) -> String {
     out
 }
 
-/// A sample without what stands behind ` # ` outside of its labels.
+/// Removes the exemplar of a sample: what follows ` # ` outside of the labels.
 fn without_exemplar(line: &str) -> &str {
     let (mut quoted, mut escaped) = (false, false);
     for (at, c) in line.char_indices() {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn prometheus_gets_what_it_prefers_and_others_the_older_format() {
+    fn prometheus_gets_its_preferred_format_and_others_the_older_one() {
         assert!(wants(
             "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
              text/plain;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"

@@ -1,4 +1,4 @@
-//! Listening.
+//! HTTP server.
 
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,86 +17,86 @@ use super::{
     bind,
     checks::Checks,
     metrics::Metrics,
-    site::Site,
+    site::Routes,
     tls::{Certificate, CertificateError},
 };
 
-/// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long requests have to finish once the server stops.
+/// Time-out for TLS handshakes and request headers.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Grace period for requests in flight when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often the files of the certificate are looked at.
-const REFRESH: Duration = Duration::from_secs(10);
+/// How often the certificate's files are checked for changes.
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a server does not listen.
+/// Error of starting a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address is none.
+    /// The text is no listen address.
     #[error(
         "{0:?} is no address to listen on: write it as 127.0.0.1:8080, [::1]:8080, :8080 or localhost:8080, or 0 for none"
     )]
     Address(String),
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     #[error("cannot listen on {address}: {source}; choose another address or port, or 0 for none")]
     Listen {
         /// The address.
         address: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The certificate cannot be used.
+    /// The certificate cannot be loaded.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }
 
-/// Sets up a [`Server`].
+/// Builder of a [`Server`].
 #[derive(Debug)]
 #[must_use = "call listen() to get the server"]
-pub struct Builder {
+pub struct ServerBuilder {
     address: String,
-    site: Site,
+    routes: Routes,
     certificate: Option<(PathBuf, PathBuf)>,
 }
 
-impl Builder {
+impl ServerBuilder {
     /// Serves these checks under `/healthz`: is the process alive, or should it be restarted?
     pub fn healthz(mut self, checks: Checks) -> Self {
-        self.site.healthz = Some(checks);
+        self.routes.healthz = Some(checks);
         self
     }
 
     /// Serves these checks under `/readyz`: should requests be sent here?
     pub fn readyz(mut self, checks: Checks) -> Self {
-        self.site.readyz = Some(checks);
+        self.routes.readyz = Some(checks);
         self
     }
 
     /// Serves these metrics under `/metrics`.
     pub fn metrics(mut self, metrics: Metrics) -> Self {
-        self.site.metrics = Some(metrics);
+        self.routes.metrics = Some(metrics);
         self
     }
 
-    /// Lets only those scrape `/metrics` who may. Use it with TLS: tokens are sent.
+    /// Authorizes scrapes of `/metrics`. Use it with TLS, because clients send tokens.
     pub fn protect(mut self, access: AccessReview) -> Self {
-        self.site.access = Some(access);
+        self.routes.access = Some(access);
         self
     }
 
-    /// Speaks TLS with the certificate (chain) and key in these files, which are read again when they change.
+    /// Serves TLS with the certificate chain and key in these files, which are reloaded when they change.
     pub fn tls(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.certificate = Some((certificate.into(), key.into()));
         self
     }
 
-    /// Listens. Connections wait until the server runs.
+    /// Binds the address. Connections wait until the server runs.
     pub async fn listen(self) -> Result<Server, ServeError> {
         let addresses =
             bind::parse(&self.address).ok_or_else(|| ServeError::Address(self.address.clone()))?;
-        let site = Arc::new(self.site);
+        let routes = Arc::new(self.routes);
         if addresses.is_empty() {
-            return Ok(Server { listener: None, site, tls: None });
+            return Ok(Server { listener: None, routes, tls: None });
         }
         let tls = match self.certificate {
             None => None,
@@ -108,7 +108,7 @@ impl Builder {
         };
         let failed = |source| ServeError::Listen { address: self.address.clone(), source };
         let listener = TcpListener::bind(&*addresses).await.map_err(failed)?;
-        Ok(Server { listener: Some(listener), site, tls })
+        Ok(Server { listener: Some(listener), routes, tls })
     }
 }
 
@@ -117,7 +117,7 @@ struct Tls {
     acceptor: TlsAcceptor,
 }
 
-/// A server that listens.
+/// HTTP server that listens.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -135,26 +135,27 @@ struct Tls {
 #[must_use = "call run() to serve"]
 pub struct Server {
     listener: Option<TcpListener>,
-    site: Arc<Site>,
+    routes: Arc<Routes>,
     tls: Option<Tls>,
 }
 
 impl Server {
-    /// Begins a server on an address: `127.0.0.1:8080`, `:8080` for all interfaces, or `0` for none.
-    pub fn builder(address: impl Into<String>) -> Builder {
-        Builder { address: address.into(), site: Site::default(), certificate: None }
+    /// Creates a builder for an address: `127.0.0.1:8080`, `:8080` for all interfaces, or `0` to disable the
+    /// server.
+    pub fn builder(address: impl Into<String>) -> ServerBuilder {
+        ServerBuilder { address: address.into(), routes: Routes::default(), certificate: None }
     }
 
-    /// Where it listens; nowhere if it was turned off.
+    /// The address it listens on; `None` if it is disabled.
     pub fn address(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()
     }
 
-    /// Serves until told to stop, then lets requests finish for a moment.
+    /// Serves until `stop` is cancelled, then waits a moment for requests in flight.
     pub async fn run(self, stop: CancellationToken) {
         let Some(listener) = self.listener else { return stop.cancelled().await };
         let connections = TaskTracker::new();
-        let mut refresh = interval(REFRESH);
+        let mut refresh = interval(CERTIFICATE_CHECK_INTERVAL);
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let accepted = tokio::select! {
@@ -169,12 +170,12 @@ impl Server {
                 accepted = listener.accept() => accepted,
             };
             let Ok((socket, _)) = accepted else {
-                // Out of file descriptors: give others the time to close theirs.
+                // Out of file descriptors: wait until some are closed.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
             let acceptor = self.tls.as_ref().map(|tls| tls.acceptor.clone());
-            connections.spawn(connect(socket, acceptor, Arc::clone(&self.site), stop.clone()));
+            connections.spawn(connect(socket, acceptor, Arc::clone(&self.routes), stop.clone()));
         }
         drop(listener);
         connections.close();
@@ -193,25 +194,25 @@ impl std::fmt::Debug for Server {
 pub(super) async fn connect(
     socket: TcpStream,
     acceptor: Option<TlsAcceptor>,
-    site: Arc<Site>,
+    routes: Arc<Routes>,
     stop: CancellationToken,
 ) {
-    let Some(acceptor) = acceptor else { return serve(socket, site, stop).await };
-    match timeout(PATIENCE, acceptor.accept(socket)).await {
-        Ok(Ok(stream)) => serve(stream, site, stop).await,
+    let Some(acceptor) = acceptor else { return serve(socket, routes, stop).await };
+    match timeout(CLIENT_TIMEOUT, acceptor.accept(socket)).await {
+        Ok(Ok(stream)) => serve(stream, routes, stop).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, site: Arc<Site>, stop: CancellationToken) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, routes: Arc<Routes>, stop: CancellationToken) {
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(site.answer(&request).await) }
+        let routes = Arc::clone(&routes);
+        async move { Ok::<_, Infallible>(routes.respond(&request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(CLIENT_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -221,7 +222,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, site: Arc<Site>, sto
     };
     if !ended {
         connection.as_mut().graceful_shutdown();
-        // Whoever is cut off here has hung up or is about to.
+        // An error means that the client has closed the connection.
         let _ = connection.await;
     }
 }

@@ -1,4 +1,4 @@
-//! What is served under which path.
+//! Routes of the HTTP server.
 
 use bytes::Bytes;
 use http::{
@@ -9,7 +9,7 @@ use http_body_util::Full;
 
 use super::{
     access::AccessReview,
-    checks::{Checks, Verdict},
+    checks::{Checks, ProbeResponse},
     metrics::Metrics,
     negotiate::{OPEN_METRICS, PROMETHEUS, to_prometheus, wants_open_metrics},
 };
@@ -17,18 +17,18 @@ use super::{
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 #[derive(Debug, Default)]
-pub(super) struct Site {
+pub(super) struct Routes {
     pub(super) healthz: Option<Checks>,
     pub(super) readyz: Option<Checks>,
     pub(super) metrics: Option<Metrics>,
     pub(super) access: Option<AccessReview>,
 }
 
-impl Site {
-    pub(super) async fn answer<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+impl Routes {
+    pub(super) async fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response =
-                respond((StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n".to_owned()), PLAIN);
+                to_response((StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n".to_owned()), PLAIN);
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
@@ -44,41 +44,41 @@ impl Site {
             "metrics" if rest.is_empty() => return self.scrape(request).await,
             _ => None,
         };
-        let verdict = match checks {
-            Some(checks) if rest.is_empty() => Some(checks.ask(query).await),
-            Some(checks) => checks.ask_one(rest).await,
+        let probe = match checks {
+            Some(checks) if rest.is_empty() => Some(checks.run(query).await),
+            Some(checks) => checks.run_one(rest).await,
             None => None,
         };
-        respond(verdict.unwrap_or_else(not_found), PLAIN)
+        to_response(probe.unwrap_or_else(not_found), PLAIN)
     }
 
     async fn scrape<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
-        let Some(metrics) = &self.metrics else { return respond(not_found(), PLAIN) };
+        let Some(metrics) = &self.metrics else { return to_response(not_found(), PLAIN) };
         if let Some(access) = &self.access {
             let verb = request.method().as_str().to_ascii_lowercase();
             if let Err(refusal) = access.check(request.headers(), &verb, request.uri().path()).await {
-                return respond(refusal, PLAIN);
+                return to_response(refusal, PLAIN);
             }
         }
         match metrics.text() {
             Ok(text) if wants_open_metrics(request.headers()) => {
-                respond((StatusCode::OK, text), OPEN_METRICS)
+                to_response((StatusCode::OK, text), OPEN_METRICS)
             }
-            Ok(text) => respond((StatusCode::OK, to_prometheus(&text)), PROMETHEUS),
+            Ok(text) => to_response((StatusCode::OK, to_prometheus(&text)), PROMETHEUS),
             Err(_) => {
                 let text = "a collector failed to encode its metrics\n".to_owned();
-                respond((StatusCode::INTERNAL_SERVER_ERROR, text), PLAIN)
+                to_response((StatusCode::INTERNAL_SERVER_ERROR, text), PLAIN)
             }
         }
     }
 }
 
-/// As Go's server says it.
-fn not_found() -> Verdict {
+/// The text of Go's HTTP server.
+fn not_found() -> ProbeResponse {
     (StatusCode::NOT_FOUND, "404 page not found\n".to_owned())
 }
 
-fn respond((status, text): Verdict, kind: &'static str) -> Response<Full<Bytes>> {
+fn to_response((status, text): ProbeResponse, kind: &'static str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Servers on real sockets, and who may scrape them.
+//! Servers on real sockets, and authorization of scrapes.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use super::{site::Site, *};
+use super::{site::Routes, *};
 
 fn metrics() -> Metrics {
     let metrics = Metrics::empty();
@@ -24,50 +24,50 @@ fn metrics() -> Metrics {
     metrics
 }
 
-async fn get(site: &Site, path: &str, headers: &[(&'static str, &str)]) -> (StatusCode, String, String) {
+async fn get(routes: &Routes, path: &str, headers: &[(&'static str, &str)]) -> (StatusCode, String, String) {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let response = site.answer(&request.body(()).unwrap()).await;
+    let response = routes.respond(&request.body(()).unwrap()).await;
     let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
     let (status, body) = (response.status(), response.into_body().collect().await.unwrap().to_bytes());
     (status, String::from_utf8(body.to_vec()).unwrap(), kind)
 }
 
 #[tokio::test]
-async fn each_path_has_its_place_and_others_are_not_found() {
+async fn paths_are_routed_and_unknown_ones_are_not_found() {
     let ready = Checks::new();
     ready.add("cache", || async { Err("not synced".into()) });
-    let site =
-        Site { healthz: Some(Checks::new()), readyz: Some(ready), metrics: Some(metrics()), access: None };
-    assert_eq!(get(&site, "/healthz", &[]).await.1, "ok");
-    assert_eq!(get(&site, "/healthz/", &[]).await.1, "ok");
-    assert_eq!(get(&site, "/healthz/ping", &[]).await.1, "ok");
-    assert_eq!(get(&site, "/readyz", &[]).await.0, 500);
-    assert_eq!(get(&site, "/readyz/cache", &[]).await.1, "internal server error: not synced\n");
-    assert_eq!(get(&site, "/readyz?exclude=cache", &[]).await.1, "ok");
+    let routes =
+        Routes { healthz: Some(Checks::new()), readyz: Some(ready), metrics: Some(metrics()), access: None };
+    assert_eq!(get(&routes, "/healthz", &[]).await.1, "ok");
+    assert_eq!(get(&routes, "/healthz/", &[]).await.1, "ok");
+    assert_eq!(get(&routes, "/healthz/ping", &[]).await.1, "ok");
+    assert_eq!(get(&routes, "/readyz", &[]).await.0, 500);
+    assert_eq!(get(&routes, "/readyz/cache", &[]).await.1, "internal server error: not synced\n");
+    assert_eq!(get(&routes, "/readyz?exclude=cache", &[]).await.1, "ok");
     for path in ["/", "/other", "/readyz/none", "/metrics/x", "/healthz/cache"] {
-        assert_eq!(get(&site, path, &[]).await.0, 404, "{path}");
+        assert_eq!(get(&routes, path, &[]).await.0, 404, "{path}");
     }
-    assert_eq!(get(&Site::default(), "/metrics", &[]).await.1, "404 page not found\n");
-    let post = site.answer(&Request::post("/healthz").body(()).unwrap()).await;
+    assert_eq!(get(&Routes::default(), "/metrics", &[]).await.1, "404 page not found\n");
+    let post = routes.respond(&Request::post("/healthz").body(()).unwrap()).await;
     assert_eq!(post.status(), 405);
 }
 
 #[tokio::test]
-async fn metrics_come_in_the_format_that_was_asked_for() {
-    let site = Site { metrics: Some(metrics()), ..Site::default() };
-    let (_, text, kind) = get(&site, "/metrics", &[]).await;
+async fn metrics_are_encoded_in_the_accepted_format() {
+    let routes = Routes { metrics: Some(metrics()), ..Routes::default() };
+    let (_, text, kind) = get(&routes, "/metrics", &[]).await;
     assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
     assert!(text.contains("# TYPE shop_carts_total counter\nshop_carts_total 1\n"), "{text}");
-    let (_, text, kind) = get(&site, "/metrics", &[("accept", "application/openmetrics-text")]).await;
+    let (_, text, kind) = get(&routes, "/metrics", &[("accept", "application/openmetrics-text")]).await;
     assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
     assert!(text.contains("# TYPE shop_carts counter\n") && text.ends_with("# EOF\n"), "{text}");
 }
 
 #[test]
-fn the_metrics_of_the_process_have_the_names_that_boards_use() {
+fn the_metrics_of_the_process_have_the_names_of_controller_runtime() {
     let text = Metrics::new().text().unwrap();
     for name in [
         "workqueue_depth",
@@ -80,8 +80,8 @@ fn the_metrics_of_the_process_have_the_names_that_boards_use() {
     }
 }
 
-/// An API server that knows two tokens, and counts who asks.
-fn reviewer(asked: &Arc<Mutex<Vec<String>>>) -> Client {
+/// An API server that knows two tokens and records reviews.
+fn reviewing_client(asked: &Arc<Mutex<Vec<String>>>) -> Client {
     let asked = Arc::clone(asked);
     let service = tower::service_fn(move |request: Request<Body>| {
         let asked = Arc::clone(&asked);
@@ -112,19 +112,20 @@ fn reviewer(asked: &Arc<Mutex<Vec<String>>>) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_those_scrape_who_may_and_the_answer_is_kept_for_a_while() {
+async fn scrapes_are_authorized_and_reviews_are_cached() {
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let access = Some(AccessReview::new(reviewer(&asked)));
-    let site = Site { metrics: Some(metrics()), access, healthz: Some(Checks::new()), ..Site::default() };
+    let access = Some(AccessReview::new(reviewing_client(&asked)));
+    let routes =
+        Routes { metrics: Some(metrics()), access, healthz: Some(Checks::new()), ..Routes::default() };
     let scrape = async |authorization: &str| {
-        let (status, text, _) = get(&site, "/metrics", &[("authorization", authorization)]).await;
+        let (status, text, _) = get(&routes, "/metrics", &[("authorization", authorization)]).await;
         (status.as_u16(), text)
     };
-    assert_eq!(get(&site, "/metrics", &[]).await.0, 401);
+    assert_eq!(get(&routes, "/metrics", &[]).await.0, 401);
     assert_eq!(scrape("Basic eA==").await.0, 401);
     assert_eq!(scrape("Bearer ").await.0, 401);
-    assert!(asked.lock().is_empty(), "nobody is asked about nothing");
-    assert_eq!(get(&site, "/healthz", &[]).await.0, 200, "probes have no credentials");
+    assert!(asked.lock().is_empty(), "no token, no review");
+    assert_eq!(get(&routes, "/healthz", &[]).await.0, 200, "probes have no credentials");
 
     assert_eq!(scrape("Bearer wrong").await, (401, "Unauthorized\n".into()));
     assert_eq!(scrape("Bearer eve").await, (403, "Authorization denied for user eve\n".into()));
@@ -133,10 +134,10 @@ async fn only_those_scrape_who_may_and_the_answer_is_kept_for_a_while() {
 
     assert_eq!(scrape("Bearer prom").await.0, 200);
     assert_eq!(scrape("bearer prom").await.0, 200);
-    assert_eq!(*asked.lock(), ["tokenreviews", "subjectaccessreviews"], "asked once");
+    assert_eq!(*asked.lock(), ["tokenreviews", "subjectaccessreviews"], "reviewed once");
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(scrape("Bearer prom").await.0, 200);
-    assert_eq!(asked.lock().len(), 3, "who it is has run out, what they may has not");
+    assert_eq!(asked.lock().len(), 3, "the identity has expired, the authorization has not");
     tokio::time::advance(Duration::from_mins(5)).await;
     assert_eq!(scrape("Bearer prom").await.0, 200);
     assert_eq!(asked.lock().len(), 5);
@@ -162,7 +163,7 @@ async fn a_server_listens_answers_and_stops() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_or_none_is_refused_with_a_way_out() {
+async fn an_address_in_use_or_malformed_is_refused_with_a_way_out() {
     let first = Server::builder("127.0.0.1:0").listen().await.unwrap();
     let error = Server::builder(first.address().unwrap().to_string()).listen().await.unwrap_err();
     assert!(error.to_string().contains("choose another"), "{error}");
@@ -171,7 +172,7 @@ async fn an_address_that_is_taken_or_none_is_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn zero_turns_a_server_off() {
+async fn zero_disables_a_server() {
     let server = Server::builder("0").tls("/nonexistent", "/nonexistent").listen().await.unwrap();
     assert_eq!(server.address(), None);
     let stop = CancellationToken::new();
@@ -180,7 +181,7 @@ async fn zero_turns_a_server_off() {
     running.await.unwrap();
 }
 
-/// Writes a certificate of its own to two files.
+/// Writes a new self-signed certificate to two files.
 fn write_certificate(dir: &Path) -> CertificateDer<'static> {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -190,7 +191,7 @@ fn write_certificate(dir: &Path) -> CertificateDer<'static> {
     certificate.der().clone()
 }
 
-/// A probe that trusts one certificate.
+/// Sends a probe that trusts one certificate.
 async fn fetch_tls(
     address: std::net::SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -210,7 +211,7 @@ async fn fetch_tls(
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_served_and_a_broken_one_is_not() {
+async fn a_new_certificate_is_loaded_and_a_broken_one_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let old = write_certificate(dir.path());
     let (crt, key) = (dir.path().join("tls.crt"), dir.path().join("tls.key"));
@@ -218,17 +219,17 @@ async fn a_new_certificate_is_served_and_a_broken_one_is_not() {
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(certificate.server_config().unwrap()));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let site = Arc::new(Site { healthz: Some(Checks::new()), ..Site::default() });
+    let routes = Arc::new(Routes { healthz: Some(Checks::new()), ..Routes::default() });
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             let stop = CancellationToken::new();
-            tokio::spawn(super::server::connect(socket, Some(acceptor.clone()), Arc::clone(&site), stop));
+            tokio::spawn(super::server::connect(socket, Some(acceptor.clone()), Arc::clone(&routes), stop));
         }
     });
     assert_eq!(fetch_tls(address, &old).await.unwrap(), "ok");
 
     let new = write_certificate(dir.path());
-    assert!(fetch_tls(address, &new).await.is_err(), "not read yet");
+    assert!(fetch_tls(address, &new).await.is_err(), "not loaded yet");
     certificate.refresh();
     assert_eq!(fetch_tls(address, &new).await.unwrap(), "ok");
     assert!(fetch_tls(address, &old).await.is_err());
@@ -241,7 +242,7 @@ async fn a_new_certificate_is_served_and_a_broken_one_is_not() {
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_used_are_refused_by_name_of_the_file() {
+async fn unusable_certificates_are_refused_by_file_name() {
     let dir = tempfile::tempdir().unwrap();
     write_certificate(dir.path());
     let (crt, key) = (dir.path().join("tls.crt"), dir.path().join("tls.key"));

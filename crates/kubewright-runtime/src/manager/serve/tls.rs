@@ -1,4 +1,4 @@
-//! Certificates that are read again when their files change.
+//! Certificates that are reloaded when their files change.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-/// Why a certificate cannot be used.
+/// Error of loading a certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -24,64 +24,64 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file does not contain what is expected.
     #[error("the file {} is no PEM file with a {what}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// What is expected.
         what: &'static str,
     },
-    /// The certificate and the key do not belong together, or are of a kind that TLS does not know.
+    /// The certificate and the key do not match, or their type is not supported.
     #[error("the certificate {} cannot be used with the key beside it: {source}", .path.display())]
     Unusable {
         /// The file of the certificate.
         path: PathBuf,
-        /// What the TLS library said.
+        /// The error of the TLS library.
         source: rustls::Error,
     },
 }
 
-/// A certificate and its key, in files.
+/// Certificate and key, loaded from files.
 #[derive(Debug)]
 pub(super) struct Certificate {
     chain: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
-    current: Mutex<(Arc<CertifiedKey>, Seen)>,
+    current: Mutex<(Arc<CertifiedKey>, FilesDigest)>,
 }
 
-/// What both files held when they were read last, to notice a change: not the key itself.
-type Seen = [u8; 32];
+/// Digest of both files as last read, to detect changes.
+type FilesDigest = [u8; 32];
 
 impl Certificate {
     pub(super) fn load(chain: PathBuf, key: PathBuf) -> Result<Self, CertificateError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let (seen, texts) = read(&chain, &key)?;
-        let current = Mutex::new((parse(&provider, &chain, &key, &texts)?, seen));
+        let (digest_of_files, texts) = read(&chain, &key)?;
+        let current = Mutex::new((parse(&provider, &chain, &key, &texts)?, digest_of_files));
         Ok(Self { chain, key, provider, current })
     }
 
-    /// Reads the files again. What cannot be used is reported once and leaves the last good certificate in place: files
-    /// are replaced one after the other.
+    /// Reloads the files if they have changed. Files that cannot be used are reported once and the last good
+    /// certificate is kept: the two files are replaced one after the other.
     pub(super) fn refresh(&self) {
-        let (seen, texts) = match read(&self.chain, &self.key) {
+        let (digest_of_files, texts) = match read(&self.chain, &self.key) {
             Ok(found) => found,
             Err(error) => return tracing::warn!(%error, "keeping the last certificate"),
         };
-        if self.current.lock().1 == seen {
+        if self.current.lock().1 == digest_of_files {
             return;
         }
         match parse(&self.provider, &self.chain, &self.key, &texts) {
             Ok(parsed) => {
-                *self.current.lock() = (parsed, seen);
-                tracing::info!(certificate = %self.chain.display(), "the certificate was read again");
+                *self.current.lock() = (parsed, digest_of_files);
+                tracing::info!(certificate = %self.chain.display(), "the certificate was reloaded");
             }
             Err(error) => {
-                self.current.lock().1 = seen;
+                self.current.lock().1 = digest_of_files;
                 tracing::warn!(%error, "keeping the last certificate");
             }
         }
@@ -105,16 +105,16 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-fn read(certificate: &Path, key: &Path) -> Result<(Seen, [Vec<u8>; 2]), CertificateError> {
+fn read(certificate: &Path, key: &Path) -> Result<(FilesDigest, [Vec<u8>; 2]), CertificateError> {
     let file = |path: &Path| {
         std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
     };
     let texts = [file(certificate)?, file(key)?];
-    let mut seen = [0; 32];
+    let mut digest_of_files = [0; 32];
     let both = texts.each_ref().map(|text| digest(&SHA256, text));
     let both = [both[0].as_ref(), both[1].as_ref()].concat();
-    seen.copy_from_slice(digest(&SHA256, &both).as_ref());
-    Ok((seen, texts))
+    digest_of_files.copy_from_slice(digest(&SHA256, &both).as_ref());
+    Ok((digest_of_files, texts))
 }
 
 fn parse(

@@ -1,4 +1,4 @@
-//! Which paths differ between two objects?
+//! Comparison of two objects by path.
 
 use std::{collections::BTreeMap, mem::discriminant};
 
@@ -14,7 +14,7 @@ use crate::{
     node::RAW,
 };
 
-/// What changed from the left object to the right one. No path is in two of the sets.
+/// Changes from the left object to the right one. The sets are disjoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Comparison {
     pub(crate) removed: FieldSet,
@@ -23,7 +23,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison with each set passed through `f`.
+    /// Applies `f` to each set.
     pub(crate) fn map(self, f: impl Fn(FieldSet) -> FieldSet) -> Self {
         Self { removed: f(self.removed), modified: f(self.modified), added: f(self.added) }
     }
@@ -36,9 +36,9 @@ impl Comparison {
         }
     }
 
-    /// Appends what was found under an element; elements come in order.
-    fn push(&mut self, element: PathElement, found: Found) {
-        let Found { itself, below } = found;
+    /// Appends the changes found under an element; elements come in order.
+    fn push(&mut self, element: PathElement, change: NodeChange) {
+        let NodeChange { itself, below } = change;
         let is = |change: Change| itself == Some(change);
         if is(Change::Removed) || !below.removed.is_empty() {
             self.removed.push(element.clone(), is(Change::Removed), below.removed);
@@ -64,29 +64,29 @@ enum Change {
     Added,
 }
 
-/// What changed at a place, and below it.
+/// Change at a path, and changes below it.
 #[derive(Default)]
-struct Found {
+struct NodeChange {
     itself: Option<Change>,
     below: Comparison,
 }
 
-fn value(node: &Node, lhs: Option<&Value>, rhs: Option<&Value>) -> Found {
+fn value(node: &Node, lhs: Option<&Value>, rhs: Option<&Value>) -> NodeChange {
     let (left, right) = (atom(node, lhs), atom(node, rhs));
     match (lhs, rhs) {
-        (None, None) => Found::default(),
+        (None, None) => NodeChange::default(),
         (_, None) => as_atom(left, lhs, rhs),
         (None, _) => as_atom(right, lhs, rhs),
         _ if discriminant(&left) == discriminant(&right) => as_atom(right, lhs, rhs),
         _ => {
             let (one, other) = (as_atom(left, lhs, rhs), as_atom(right, lhs, rhs));
-            Found { itself: other.itself.or(one.itself), below: one.below.union(other.below) }
+            NodeChange { itself: other.itself.or(one.itself), below: one.below.union(other.below) }
         }
     }
 }
 
-/// Compares in one form.
-fn as_atom(atom: Atom<'_>, lhs: Option<&Value>, rhs: Option<&Value>) -> Found {
+/// Compares two values as one kind of atom.
+fn as_atom(atom: Atom<'_>, lhs: Option<&Value>, rhs: Option<&Value>) -> NodeChange {
     let below = match atom {
         Atom::Scalar(_) => return leaf(lhs, rhs),
         Atom::List(view) => {
@@ -109,23 +109,23 @@ fn as_atom(atom: Atom<'_>, lhs: Option<&Value>, rhs: Option<&Value>) -> Found {
         (_, None) => Some(Change::Removed),
         _ => None,
     };
-    Found { itself, below }
+    NodeChange { itself, below }
 }
 
-fn leaf(lhs: Option<&Value>, rhs: Option<&Value>) -> Found {
+fn leaf(lhs: Option<&Value>, rhs: Option<&Value>) -> NodeChange {
     let itself = match (lhs, rhs) {
         (None, _) => Some(Change::Added),
         (_, None) => Some(Change::Removed),
         (Some(lhs), Some(rhs)) => (!equal(lhs, rhs)).then_some(Change::Modified),
     };
-    Found { itself, below: Comparison::default() }
+    NodeChange { itself, below: Comparison::default() }
 }
 
 fn maps(view: MapView<'_>, lhs: Option<&Map<String, Value>>, rhs: Option<&Map<String, Value>>) -> Comparison {
     let mut out = Comparison::default();
     for (key, lhs, rhs) in zip_keys(lhs, rhs) {
-        let found = value(view.value_of(key).unwrap_or(&RAW), lhs, rhs);
-        out.push(PathElement::field(key), found);
+        let change = value(view.value_of(key).unwrap_or(&RAW), lhs, rhs);
+        out.push(PathElement::field(key), change);
     }
     out
 }
@@ -145,13 +145,13 @@ fn lists(view: ListView<'_>, lhs: &[Value], rhs: &[Value]) -> Comparison {
     let mut out = Comparison::default();
     for (element, (left, right)) in items {
         match same_key(view.item(), &left, &right) {
-            (found, None) => out.push(element, found),
+            (change, None) => out.push(element, change),
             // Once as a single item and once as a group: both are recorded.
-            (found, Some(group)) => {
+            (change, Some(group)) => {
                 let mut more = Comparison::default();
-                more.push(element.clone(), Found { itself: Some(group), below: Comparison::default() });
+                more.push(element.clone(), NodeChange { itself: Some(group), below: Comparison::default() });
                 let mut single = Comparison::default();
-                single.push(element, found);
+                single.push(element, change);
                 out = out.union(single).union(more);
             }
         }
@@ -159,13 +159,13 @@ fn lists(view: ListView<'_>, lhs: &[Value], rhs: &[Value]) -> Comparison {
     out
 }
 
-/// Items with the same key: normally one on each side; several are compared as one value.
-fn same_key(node: &Node, left: &[&Value], right: &[&Value]) -> (Found, Option<Change>) {
+/// Compares items with the same key: normally one on each side; several are compared as one value.
+fn same_key(node: &Node, left: &[&Value], right: &[&Value]) -> (NodeChange, Option<Change>) {
     match (left, right) {
         ([] | [_], [] | [_]) => (value(node, left.first().copied(), right.first().copied()), None),
         ([_, _, ..], [_, _, ..]) => {
             let same = left.len() == right.len() && left.iter().zip(right).all(|(l, r)| equal(l, r));
-            (Found { itself: (!same).then_some(Change::Modified), below: Comparison::default() }, None)
+            (NodeChange { itself: (!same).then_some(Change::Modified), below: Comparison::default() }, None)
         }
         ([_, _, ..], _) => (value(node, None, right.first().copied()), Some(Change::Removed)),
         (_, _) => (value(node, left.first().copied(), None), Some(Change::Added)),

@@ -1,9 +1,9 @@
-//! What does the creator of an object own?
+//! Fields owned by the creator of an object.
 //!
-//! The same question as [`compare`](super::compare) answers, for the commonest case: there is nothing yet but what Go
-//! makes of nothing, and nobody to take fields from. One walk checks the object, finds the fields and writes them down
-//! as the text of `fieldsV1`, without a set or a tree in between. Whatever is unusual (items that share a key, values that
-//! do not fit) is left to the long way.
+//! A fast path for the result of [`compare`](super::compare) in the most common case: the object is compared
+//! with an empty one and there are no other managers. One pass validates the object, finds the fields and
+//! writes the text of `fieldsV1`, without building a set or a tree. Unusual objects (items with equal keys,
+//! values that do not match the schema) are left to the comparison.
 
 use serde_json::{Map, Value};
 
@@ -14,16 +14,16 @@ use crate::{
     go,
 };
 
-/// What nobody comes to own by a creation.
+/// Fields that the creator does not own.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Except<'a> {
-    /// Not these, nor what lies below them.
+pub(crate) struct Excluded<'a> {
+    /// Excludes these and all paths below them.
     pub(crate) reset: Option<&'a FieldSet>,
-    /// Not these themselves.
+    /// Excludes only these themselves.
     pub(crate) stripped: Option<&'a FieldSet>,
 }
 
-impl<'a> Except<'a> {
+impl<'a> Excluded<'a> {
     fn below(self, key: &str) -> Self {
         let below = |set: Option<&'a FieldSet>| set.and_then(|set| set.field(key)).map(|(_, below)| below);
         Self { reset: below(self.reset), stripped: below(self.stripped) }
@@ -34,77 +34,80 @@ impl<'a> Except<'a> {
     }
 }
 
-/// The long way has to be gone.
+/// Error for objects that need the full comparison.
 #[derive(Debug)]
-pub(crate) struct Unusual;
+pub(crate) struct NeedsComparison;
 
-/// The fields of `new` that `empty` does not have, as the text of `fieldsV1`; `{}` when there are none.
+/// Returns the fields of `new` that `empty` does not have, as the text of `fieldsV1`; `{}` if there are none.
 pub(crate) fn created(
     node: &Node,
     empty: &Value,
     new: &Value,
-    except: Except<'_>,
-) -> Result<String, Unusual> {
+    excluded: Excluded<'_>,
+) -> Result<String, NeedsComparison> {
     let mut out = String::with_capacity(4096);
     out.push('{');
-    value(node, Some(empty), new, except, true, &mut out)?;
+    value(node, Some(empty), new, excluded, true, &mut out)?;
     out.push('}');
     Ok(out)
 }
 
-/// Writes what is owned inside a value, without braces around it; whether the value is owned itself, which `counts` or
-/// not.
+/// Writes the fields owned within a value, without braces around them; returns whether the value itself is
+/// owned, if `can_own`.
 fn value(
     node: &Node,
     lhs: Option<&Value>,
     rhs: &Value,
-    except: Except<'_>,
-    counts: bool,
+    excluded: Excluded<'_>,
+    can_own: bool,
     out: &mut String,
-) -> Result<bool, Unusual> {
-    let leaf = || counts && lhs.is_none_or(|lhs| !equal(lhs, rhs));
+) -> Result<bool, NeedsComparison> {
+    let leaf = || can_own && lhs.is_none_or(|lhs| !equal(lhs, rhs));
     let was_empty = lhs.is_none_or(is_empty);
     if rhs.is_null() {
-        return if was_empty { Ok(leaf()) } else { Err(Unusual) };
+        return if was_empty { Ok(leaf()) } else { Err(NeedsComparison) };
     }
-    let itself = counts && lhs.is_none();
+    let itself = can_own && lhs.is_none();
     match (atom(node, Some(rhs)), rhs) {
         (Atom::Scalar(kind), rhs) if scalar_problem(kind, rhs).is_none() => Ok(leaf()),
         (Atom::Map(view), Value::Object(map)) => {
             if view.is_atomic() {
-                return fitting(node, rhs).map(|()| leaf());
+                return validate_value(node, rhs).map(|()| leaf());
             }
-            // What is open takes the form of its value, and may take another one.
+            // An untyped node takes the kind of its value, which can differ from that of `lhs`.
             if matches!(view, MapView::Open) && lhs.is_some() {
-                return Err(Unusual);
+                return Err(NeedsComparison);
             }
             if map.is_empty() && was_empty {
                 return Ok(leaf());
             }
-            below(itself, out, |out| members(view, lhs.and_then(Value::as_object), map, except, out))
+            write_content(itself, out, |out| {
+                members(view, lhs.and_then(Value::as_object), map, excluded, out)
+            })
         }
         (Atom::List(view), Value::Array(items)) => {
             if view.is_atomic() {
-                return fitting(node, rhs).map(|()| leaf());
+                return validate_value(node, rhs).map(|()| leaf());
             }
             if !was_empty {
-                return Err(Unusual);
+                return Err(NeedsComparison);
             }
             if items.is_empty() {
                 return Ok(leaf());
             }
-            below(itself, out, |out| elements(view, items, out))
+            write_content(itself, out, |out| elements(view, items, out))
         }
-        _ => Err(Unusual),
+        _ => Err(NeedsComparison),
     }
 }
 
-/// What is owned together with something inside it has a dot among that, which sorts before everything else.
-fn below(
+/// Writes the owned content of a member. A member that is owned itself gets a dot, which sorts before all
+/// keys.
+fn write_content(
     itself: bool,
     out: &mut String,
-    write: impl FnOnce(&mut String) -> Result<(), Unusual>,
-) -> Result<bool, Unusual> {
+    write: impl FnOnce(&mut String) -> Result<(), NeedsComparison>,
+) -> Result<bool, NeedsComparison> {
     let start = out.len();
     if itself {
         out.push_str("\".\":{}");
@@ -126,32 +129,32 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn fitting(node: &Node, value: &Value) -> Result<(), Unusual> {
-    super::validate(node, value, true).map_err(|_| Unusual)
+fn validate_value(node: &Node, value: &Value) -> Result<(), NeedsComparison> {
+    super::validate(node, value, true).map_err(|_| NeedsComparison)
 }
 
 fn members(
     view: MapView<'_>,
     lhs: Option<&Map<String, Value>>,
     rhs: &Map<String, Value>,
-    except: Except<'_>,
+    excluded: Excluded<'_>,
     out: &mut String,
-) -> Result<(), Unusual> {
+) -> Result<(), NeedsComparison> {
     for (key, rhs) in rhs {
-        let node = view.value_of(key).ok_or(Unusual)?;
+        let node = view.value_of(key).ok_or(NeedsComparison)?;
         let lhs = lhs.and_then(|lhs| lhs.get(key));
-        if Except::has(except.reset, key) {
-            fitting(node, rhs)?;
+        if Excluded::has(excluded.reset, key) {
+            validate_value(node, rhs)?;
             continue;
         }
-        let counts = !Except::has(except.stripped, key);
-        put(out, "f:", key, |out| value(node, lhs, rhs, except.below(key), counts, out))?;
+        let can_own = !Excluded::has(excluded.stripped, key);
+        write_member(out, "f:", key, |out| value(node, lhs, rhs, excluded.below(key), can_own, out))?;
     }
     Ok(())
 }
 
-fn elements(view: ListView<'_>, items: &[Value], out: &mut String) -> Result<(), Unusual> {
-    let ListView::Typed(list) = view else { return Err(Unusual) };
+fn elements(view: ListView<'_>, items: &[Value], out: &mut String) -> Result<(), NeedsComparison> {
+    let ListView::Typed(list) = view else { return Err(NeedsComparison) };
     let mut keyed_items = Vec::with_capacity(items.len());
     for item in items {
         let key = match &list.list_type {
@@ -161,24 +164,24 @@ fn elements(view: ListView<'_>, items: &[Value], out: &mut String) -> Result<(),
                 push_value(&mut key, item);
                 key
             }
-            _ => return Err(Unusual),
+            _ => return Err(NeedsComparison),
         };
         keyed_items.push((key, item));
     }
     keyed_items.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     if keyed_items.windows(2).any(|two| two[0].0 == two[1].0) {
-        return Err(Unusual);
+        return Err(NeedsComparison);
     }
     let kind = if matches!(list.list_type, ListType::Set) { "v:" } else { "k:" };
     for (key, item) in keyed_items {
-        put(out, kind, &key, |out| value(view.item(), None, item, Except::default(), true, out))?;
+        write_member(out, kind, &key, |out| value(view.item(), None, item, Excluded::default(), true, out))?;
     }
     Ok(())
 }
 
-/// `{"name":"c"}`
-fn keyed(keys: &[Box<str>], node: &Node, item: &Value) -> Result<String, Unusual> {
-    let item = item.as_object().ok_or(Unusual)?;
+/// Returns the keys as `{"name":"c"}`.
+fn keyed(keys: &[Box<str>], node: &Node, item: &Value) -> Result<String, NeedsComparison> {
+    let item = item.as_object().ok_or(NeedsComparison)?;
     let mut found: Vec<(&str, &Value)> = keys
         .iter()
         .filter_map(|key| {
@@ -187,14 +190,14 @@ fn keyed(keys: &[Box<str>], node: &Node, item: &Value) -> Result<String, Unusual
         })
         .collect();
     if found.is_empty() {
-        return Err(Unusual);
+        return Err(NeedsComparison);
     }
     found.sort_unstable_by_key(|(key, _)| *key);
     let mut out = String::new();
     for (n, (key, value)) in found.into_iter().enumerate() {
-        // A definition may name its fields as it likes; such names are spelled elsewhere.
+        // Field names of a CRD may need escaping, which the comparison does.
         if !key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {
-            return Err(Unusual);
+            return Err(NeedsComparison);
         }
         out.push(if n == 0 { '{' } else { ',' });
         out.push('"');
@@ -206,7 +209,7 @@ fn keyed(keys: &[Box<str>], node: &Node, item: &Value) -> Result<String, Unusual
     Ok(out)
 }
 
-/// The value as Go writes it; most are names, which are written as they are.
+/// Writes a value like Go; most are names that need no escaping.
 fn push_value(out: &mut String, value: &Value) {
     match value {
         Value::String(text)
@@ -224,13 +227,13 @@ fn is_plain(byte: u8) -> bool {
     byte >= 0x20 && !matches!(byte, b'"' | b'\\')
 }
 
-/// Writes a member, unless it turns out that neither it nor anything inside it is owned.
-fn put(
+/// Writes a member, unless neither it nor anything in it is owned.
+fn write_member(
     out: &mut String,
     kind: &str,
     key: &str,
-    write: impl FnOnce(&mut String) -> Result<bool, Unusual>,
-) -> Result<(), Unusual> {
+    write: impl FnOnce(&mut String) -> Result<bool, NeedsComparison>,
+) -> Result<(), NeedsComparison> {
     let start = out.len();
     if !out.ends_with('{') {
         out.push(',');
@@ -248,7 +251,7 @@ fn put(
     Ok(())
 }
 
-/// What stands between the quotes of a JSON string. Keys of lists are full of quotes, and nothing else is usual.
+/// Writes the content of a JSON string. List keys contain quotes; other escapes are rare.
 fn push_escaped(out: &mut String, text: &str) {
     if text.bytes().any(|byte| byte < 0x20) {
         let quoted = Value::from(text).to_string();

@@ -1,4 +1,4 @@
-//! Which paths does a value have?
+//! Field paths of a value.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::{
     apply::{path::PathElement, set::FieldSet},
 };
 
-/// The paths that an applied configuration speaks about, and so owns.
+/// Returns the paths that an applied configuration specifies, and so owns.
 pub(crate) fn field_set(node: &Node, value: &Value) -> FieldSet {
     visit(node, value).below
 }
 
-/// Whether a value is owned as a whole, and what is owned inside it.
+/// Whether a value is owned as a whole, and the paths owned within it.
 #[derive(Default)]
-struct Owned {
+struct Visited {
     itself: bool,
     below: FieldSet,
 }
 
-fn visit(node: &Node, value: &Value) -> Owned {
-    let whole = || Owned { itself: true, below: FieldSet::new() };
+fn visit(node: &Node, value: &Value) -> Visited {
+    let whole = || Visited { itself: true, below: FieldSet::new() };
     let below = match atom(node, Some(value)) {
         Atom::Scalar(_) => return whole(),
         Atom::List(view) if view.is_atomic() => return whole(),
@@ -31,7 +31,7 @@ fn visit(node: &Node, value: &Value) -> Owned {
         Atom::List(view) => list(view, as_list(Some(value)).unwrap_or_default()),
         Atom::Map(view) => map(view, value),
     };
-    Owned { itself: false, below }
+    Visited { itself: false, below }
 }
 
 fn map(view: MapView<'_>, value: &Value) -> FieldSet {
@@ -55,7 +55,7 @@ fn list(view: ListView<'_>, items: &[Value]) -> FieldSet {
     }
     let mut out = FieldSet::new();
     for (element, items) in by_key {
-        // Items that share a key are owned as one, and nothing inside them.
+        // Items with equal keys are owned as one, without paths below.
         let below = if let [only] = &*items { visit(view.item(), only).below } else { FieldSet::new() };
         out.push(element, true, below);
     }

@@ -1,4 +1,5 @@
-//! Live object and applied configuration, merged. The configuration wins; items of associative lists take its order.
+//! Merge of a live object and an applied configuration. The configuration wins; items of associative lists
+//! take its order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Atom, ListView, MapView, as_list, as_map, atom, zip_keys};
 use crate::{Node, apply::path::PathElement};
 
-/// Merges `rhs` into `lhs`; both must fit the schema.
+/// Merges `rhs` into `lhs`; both must match the schema.
 pub(crate) fn merge(node: &Node, lhs: &Value, rhs: &Value) -> Value {
     either(node, Some(lhs), Some(rhs)).unwrap_or(Value::Null)
 }
@@ -22,7 +23,7 @@ fn either(node: &Node, lhs: Option<&Value>, rhs: Option<&Value>) -> Option<Value
 
 fn maps(view: MapView<'_>, lhs: Option<&Value>, rhs: Option<&Value>) -> Option<Value> {
     let (left, right) = (as_map(lhs), as_map(rhs));
-    // Where both are empty or null the difference between the two is kept.
+    // If both are empty or null, the distinction between the two is kept.
     let both_empty = left.is_none_or(Map::is_empty) && right.is_none_or(Map::is_empty);
     if view.is_atomic() || both_empty {
         return rhs.or(lhs).cloned();
@@ -48,13 +49,13 @@ fn lists(view: ListView<'_>, lhs: Option<&Value>, rhs: Option<&Value>) -> Option
     (!out.is_empty()).then_some(Value::Array(out))
 }
 
-/// Walks both lists at once. Items in both keep the order of the right list; items only in the left one stay where
-/// they are between them.
+/// Interleaving of two lists. Items in both have the order of the right list; items only in the left one keep
+/// their position between them.
 struct Interleave<'a> {
     view: ListView<'a>,
     left: Vec<(PathElement, &'a Value)>,
     right: Vec<(PathElement, &'a Value)>,
-    /// The left item per element; `None` where it occurs more than once, because those are not merged.
+    /// The left item per element; `None` if it occurs more than once, because duplicates are not merged.
     in_left: BTreeMap<PathElement, Option<&'a Value>>,
     in_right: BTreeMap<PathElement, &'a Value>,
 }
@@ -90,7 +91,7 @@ impl<'a> Interleave<'a> {
                     continue;
                 }
                 if self.in_right.contains_key(left) && next_shared.is_some_and(|next| next != left) {
-                    // Shared, but its turn comes with the right list.
+                    // In both lists: it is emitted at its position in the right list.
                     l += 1;
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Walks over values with their schema: the operations that server-side apply is made of.
+//! Schema-directed operations on values that server-side apply consists of.
 //!
 //! | file | question |
 //! |---|---|
@@ -21,7 +21,7 @@ mod validate;
 use std::cmp::Ordering;
 
 pub(super) use compare::{Comparison, compare};
-pub(super) use created::{Except, created};
+pub(super) use created::{Excluded, created};
 pub(super) use fields::field_set;
 pub(super) use merge::merge;
 pub(super) use reconcile::reconcile;
@@ -35,7 +35,7 @@ use crate::{
     node::{ANY, RAW},
 };
 
-/// What a node is for a particular value: an open node takes the form of the value.
+/// Kind of a node for a particular value: an untyped node takes the kind of the value.
 #[derive(Clone, Copy)]
 enum Atom<'n> {
     Scalar(ScalarKind),
@@ -66,7 +66,8 @@ enum MapView<'n> {
     Raw,
 }
 
-/// The form of `node` for `value`; `null` fits every form, and an open node then counts as a map.
+/// Returns the atom of `node` for `value`; `null` matches every kind, and an untyped node then counts as a
+/// map.
 fn atom<'n>(node: &'n Node, value: Option<&Value>) -> Atom<'n> {
     let open = match &node.kind {
         Kind::Object(object) => return Atom::Map(MapView::Typed(object)),
@@ -108,7 +109,7 @@ impl<'n> ListView<'n> {
         }
     }
 
-    /// The path element of an item of a set or an associative list.
+    /// Returns the path element of an item of a set or an associative list.
     fn element(self, item: &Value) -> Result<PathElement, String> {
         match self {
             Self::Typed(List { list_type: ListType::Map(keys), item: node }) => {
@@ -164,7 +165,7 @@ impl<'n> MapView<'n> {
         }
     }
 
-    /// The type of the value under a key; `None` where the key is not allowed.
+    /// Returns the schema of the value under a key; `None` if the key is not allowed.
     fn value_of(self, key: &str) -> Option<&'n Node> {
         match self {
             Self::Typed(object) => object.value_of(key),
@@ -186,10 +187,10 @@ fn as_list(value: Option<&Value>) -> Option<&[Value]> {
     value.and_then(Value::as_array).map(Vec::as_slice)
 }
 
-/// A key of two maps with its values in each.
+/// Key of two maps with its value in each.
 type Pair<'v> = (&'v str, Option<&'v Value>, Option<&'v Value>);
 
-/// Every key of either map, in order.
+/// Returns all keys of either map, in order.
 fn zip_keys<'v>(
     lhs: Option<&'v Map<String, Value>>,
     rhs: Option<&'v Map<String, Value>>,

@@ -1,11 +1,12 @@
-//! An owned set after its schema changed from granular to atomic: the owner of a part becomes the owner of the whole.
+//! Adjustment of owned paths after a schema change from granular to atomic: the owner of a part becomes the
+//! owner of the whole.
 
 use crate::{
-    Kind, ListType, Node, Rest,
+    AdditionalProperties, Kind, ListType, Node,
     apply::{path::PathElement, set::FieldSet},
 };
 
-/// The set as it must read under the present schema, if that differs.
+/// Returns the set under the current schema, if it differs.
 pub(crate) fn reconcile(node: &Node, set: &FieldSet) -> Option<FieldSet> {
     let mut atomic = FieldSet::new();
     visit(node, Some(set), false, &mut Vec::new(), &mut atomic);
@@ -39,7 +40,8 @@ fn visit(
                 descend(list.item.node(), element, member, below);
             }
         }
-        Kind::Object(object) if object.fields.is_empty() && matches!(object.rest, Rest::Free) => {}
+        Kind::Object(object)
+            if object.fields.is_empty() && matches!(object.additional, AdditionalProperties::Any) => {}
         Kind::Object(object) if object.atomic => {
             if !owned_whole && set.is_some() {
                 atomic.insert(path);

@@ -1,4 +1,4 @@
-//! The value without some paths.
+//! Removal of paths from a value.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::{
     node::RAW,
 };
 
-/// Takes paths out of a value. What becomes empty on the way turns into `null`, as upstream leaves it.
+/// Removes paths from a value. Containers that become empty turn into `null`, as upstream.
 pub(crate) fn remove(node: &Node, value: &Value, paths: &FieldSet) -> Value {
     match atom(node, Some(value)) {
         Atom::Scalar(_) => value.clone(),

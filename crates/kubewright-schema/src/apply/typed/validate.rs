@@ -1,4 +1,4 @@
-//! Does a value fit its schema, as apply demands?
+//! Validation of a value against its schema, as apply requires of a configuration.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Atom, ListView, MapView, ScalarKind, atom};
 use crate::{Node, apply::path::PathElement, go};
 
-/// What does not fit, in the words and the layout of structured-merge-diff.
+/// Validation errors, in the format of structured-merge-diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problems(Vec<(String, String)>);
 
@@ -29,14 +29,14 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Checks a value; duplicates in sets and associative lists are for live objects only.
+/// Validates a value; duplicates in sets and associative lists are allowed in live objects only.
 pub(crate) fn validate(node: &Node, value: &Value, allow_duplicates: bool) -> Result<(), Problems> {
     let mut walker = Walker { allow_duplicates, path: Vec::new(), problems: Vec::new() };
     walker.value(node, value);
     if walker.problems.is_empty() { Ok(()) } else { Err(Problems(walker.problems)) }
 }
 
-/// A step of the path; only a problem turns it into text.
+/// Step of a path, formatted only for errors.
 enum Step<'v> {
     Field(&'v str),
     Item(PathElement),

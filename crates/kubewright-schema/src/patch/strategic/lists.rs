@@ -1,4 +1,4 @@
-//! Lists in a strategic merge patch: merging by key, and the order of what comes out.
+//! Lists in a strategic merge patch: merging by key, and the order of the result.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ fn no_merge_key(item: &Map<String, Value>, key: &str) -> PatchError {
     PatchError::Internal(format!("map: {item} does not contain declared merge key: {key}"))
 }
 
-/// Merges a list with the strategy `merge`: by its key, or as a set of scalars.
+/// Merges a list with the strategy `merge`: by its merge key, or as a set of scalars.
 pub(super) fn merge_lists(
     node: &Node,
     strategy: &PatchStrategy,
@@ -29,13 +29,13 @@ pub(super) fn merge_lists(
                 merged.push(item.clone());
             }
         }
-        return in_order(merged, &patch, &original, None);
+        return order_items(merged, &patch, &original, None);
     }
     let Some(key) = merge_key else {
         return Err(PatchError::Internal("cannot merge lists without merge key for struct".to_owned()));
     };
     let item_node = node.as_list().map(|list| list.item.node());
-    let (original, patch) = carry_out_directives(original, patch, key)?;
+    let (original, patch) = apply_directives(original, patch, key)?;
     let mut merged = original.clone();
     for item in &patch {
         let wanted = identity(item, merge_key)?;
@@ -49,11 +49,12 @@ pub(super) fn merge_lists(
             _ => merged.push(item.clone()),
         }
     }
-    in_order(merged, &patch, &original, merge_key)
+    order_items(merged, &patch, &original, merge_key)
 }
 
-/// `$patch: delete` items remove their like, one `$patch: replace` item replaces the whole list by the patch.
-fn carry_out_directives(
+/// Applies the directives: `$patch: delete` items remove the items with the same key, one `$patch: replace`
+/// item replaces the whole list with the patch.
+fn apply_directives(
     mut original: Vec<Value>,
     patch: Vec<Value>,
     key: &str,
@@ -86,7 +87,7 @@ fn carry_out_directives(
     Ok(if replace { (rest, Vec::new()) } else { (original, rest) })
 }
 
-/// Whether the items are objects; they must all be of one kind, and not lists.
+/// Returns whether the items are objects. They must all be of one kind, and not lists.
 pub(super) fn element_kind<'v>(items: impl Iterator<Item = &'v Value> + Clone) -> Result<bool, PatchError> {
     let mut kinds = items.clone();
     let Some(first) = kinds.next() else {
@@ -105,9 +106,9 @@ pub(super) fn element_kind<'v>(items: impl Iterator<Item = &'v Value> + Clone) -
     Ok(first.is_object())
 }
 
-/// Items of the patch in the patch's order, the server's own in the server's order, put together by the server's
-/// order where it knows both; otherwise the patch's item comes first.
-pub(super) fn in_order(
+/// Orders a merged list: items of the patch in the patch's order, other items in the server's order,
+/// interleaved by the server's order if it has both; otherwise the patch's item comes first.
+pub(super) fn order_items(
     merged: Vec<Value>,
     patch_order: &[Value],
     server_order: &[Value],
@@ -150,7 +151,7 @@ pub(super) fn in_order(
     Ok(out)
 }
 
-/// The patch list must be a subset of the order list, in its order; deletions do not count.
+/// Checks that the patch list is a subset of the order list in the same order; deletions are ignored.
 pub(super) fn check_order(
     patch: &[Value],
     order: &[Value],
@@ -177,7 +178,7 @@ pub(super) fn check_order(
     )))
 }
 
-/// What makes an item the same item: the value under the merge key, or the scalar itself.
+/// Returns the identity of an item: the value of its merge key, or the scalar itself.
 fn identity<'v>(item: &'v Value, merge_key: Option<&str>) -> Result<&'v Value, PatchError> {
     let Some(key) = merge_key else { return Ok(item) };
     let map = item.as_object().ok_or_else(|| wrong_type("map[string]interface {}", item))?;

@@ -1,15 +1,15 @@
-//! Strategic merge patch: a merge patch that knows which lists are merged by key.
+//! Strategic merge patch: a merge patch that merges lists by key if the schema has one.
 //!
-//! Maps are merged, lists with the patch strategy `merge` by their merge key (or as sets of scalars), other lists
-//! are replaced. Directives steer it from inside the patch: `$patch: replace | delete`, `$retainKeys`,
-//! `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
+//! Maps are merged; lists with the patch strategy `merge` are merged by their merge key (or as sets of
+//! scalars), other lists are replaced. Directives in the patch control the merge: `$patch: replace | delete`,
+//! `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
 
 mod lists;
 
-use lists::{check_order, element_kind, in_order, merge_lists};
+use lists::{check_order, element_kind, merge_lists, order_items};
 use serde_json::{Map, Value};
 
-use super::PatchError;
+use super::{PatchError, merge::drop_nulls};
 use crate::{Kind, Node, PatchStrategy, go};
 
 const DIRECTIVE: &str = "$patch";
@@ -118,7 +118,7 @@ fn merge_key(
     Ok(())
 }
 
-/// The type and the strategy of a field.
+/// Returns the schema and the patch strategy of a field.
 fn lookup<'n>(node: Option<&'n Node>, key: &str) -> Result<(&'n Node, &'n PatchStrategy), PatchError> {
     let Some(Kind::Object(object)) = node.map(|n| &n.kind) else {
         return Err(PatchError::Internal(
@@ -136,7 +136,8 @@ fn lookup<'n>(node: Option<&'n Node>, key: &str) -> Result<(&'n Node, &'n PatchS
     }
 }
 
-/// `$retainKeys`: keys of the original that it does not list go; the patch may set only keys that it lists.
+/// Applies `$retainKeys`: keys of the original that are not listed are removed; the patch may only set listed
+/// keys.
 fn retain_keys(original: &mut JsonMap, patch: &mut JsonMap) -> Result<(), PatchError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let bad = || PatchError::BadRequest("invalid patch format of retainKeys".to_owned());
@@ -152,7 +153,7 @@ fn retain_keys(original: &mut JsonMap, patch: &mut JsonMap) -> Result<(), PatchE
     Ok(())
 }
 
-/// `$setElementOrder/<list>`: merges the list it speaks of and puts it in that order.
+/// Applies `$setElementOrder/<list>`: merges the list and orders it.
 fn set_element_orders(
     node: Option<&Node>,
     original: &mut JsonMap,
@@ -183,7 +184,7 @@ fn set_element_orders(
             (Some(live), Some(new)) if strategy.merge => merge_lists(child, strategy, live, new)?,
             (Some(_), Some(new)) => new,
         };
-        original.insert(key.to_owned(), Value::Array(in_order(merged, &order, &server_order, merge_key)?));
+        original.insert(key.to_owned(), Value::Array(order_items(merged, &order, &server_order, merge_key)?));
         patch.remove(key);
     }
     Ok(())
@@ -204,7 +205,7 @@ fn delete_from_list(original: &mut JsonMap, key: &str, patch: Value) -> Result<(
     Ok(())
 }
 
-/// A new value without objects that are directives; `None` if it is one itself.
+/// Returns a newly added value without directive objects; `None` if it is one itself.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -213,17 +214,6 @@ fn without_directives(value: Value) -> Option<Value> {
         )),
         Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(without_directives).collect())),
         scalar => Some(scalar),
-    }
-}
-
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
     }
 }
 
@@ -308,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn retain_keys_clears_what_it_does_not_list() {
+    fn retain_keys_removes_unlisted_keys() {
         let live = json!({"volumes": [{"name": "v", "emptyDir": {}}]});
         assert_eq!(
             spec(
@@ -322,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn null_removes_and_nulls_in_new_values_vanish() {
+    fn null_removes_a_field_and_is_dropped_from_new_values() {
         assert_eq!(
             spec(
                 json!({"nodeName": "n"}),
@@ -333,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_upstream_says() {
+    fn errors_have_the_texts_of_upstream() {
         let live = json!({"spec": {"containers": [{"name": "a"}]}});
         let refused = |patch| pod(live.clone(), patch).unwrap_err();
         assert_eq!(

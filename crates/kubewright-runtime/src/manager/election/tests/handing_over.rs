@@ -1,4 +1,4 @@
-//! Who gets the lease, when, and what is written into it.
+//! Acquiring, renewing and releasing the lease, and what is written into it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn the_first_candidate_creates_the_lease_as_client_go_writes_it() {
     let server = Server::new();
     let leadership = server.machine("a").election().build().unwrap().acquire().await;
-    assert_eq!(leadership.term().transitions(), 0);
-    assert_eq!(leadership.term().identity(), "a");
+    assert_eq!(leadership.handle().transitions(), 0);
+    assert_eq!(leadership.handle().identity(), "a");
     assert_eq!(
         server.lease()["spec"],
         json!({
@@ -42,22 +42,22 @@ async fn the_first_candidate_creates_the_lease_as_client_go_writes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_released_lease_is_taken_at_the_next_look() {
+async fn a_released_lease_is_taken_at_the_next_attempt() {
     let server = Server::new();
     let leadership = server.machine("a").election().build().unwrap().acquire().await;
     let follower = server.machine("b");
     let waiting = tokio::spawn(async move { follower.election().build().unwrap().acquire().await });
     sleep(SECOND * 30).await;
     assert_eq!(server.holder(), "a");
-    let term = leadership.term();
+    let handle = leadership.handle();
     leadership.release().await;
-    assert!(!term.holds());
+    assert!(!handle.is_leader());
     assert_eq!(server.lease()["spec"]["leaseDurationSeconds"], 1);
     assert_eq!(server.holder(), "");
     let released = Instant::now();
     let next = waiting.await.unwrap();
     assert!(released.elapsed() <= Duration::from_millis(4400), "{:?}", released.elapsed());
-    assert_eq!(next.term().transitions(), 1);
+    assert_eq!(next.handle().transitions(), 1);
     assert_eq!(server.lease()["spec"]["leaseTransitions"], 1);
 }
 
@@ -65,15 +65,15 @@ async fn a_released_lease_is_taken_at_the_next_look() {
 async fn dropping_the_guard_releases_the_lease_too() {
     let server = Server::new();
     let leadership = server.machine("a").election().build().unwrap().acquire().await;
-    let term = leadership.term();
+    let handle = leadership.handle();
     drop(leadership);
-    assert!(!term.holds(), "at once");
+    assert!(!handle.is_leader(), "at once");
     sleep(Duration::from_millis(1)).await;
     assert_eq!(server.holder(), "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_release_on_cancel_the_lease_runs_out() {
+async fn without_release_on_cancel_the_lease_expires() {
     let server = Server::new();
     let election = server.machine("a").election().release_on_cancel(false).build().unwrap();
     election.acquire().await.release().await;
@@ -84,7 +84,7 @@ async fn without_release_on_cancel_the_lease_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_goes_through_a_change_of_labels_and_not_over_a_new_leader() {
+async fn a_release_survives_a_change_of_labels_and_respects_a_new_leader() {
     let server = Server::new();
     let leadership = server.machine("a").election().build().unwrap().acquire().await;
     server.label();
@@ -103,8 +103,8 @@ async fn work_ends_with_the_lease_and_the_lease_with_the_work() {
     let server = Server::new();
     let machine = server.machine("a");
     let election = machine.election().build().unwrap();
-    assert_eq!(election.lead(|term| async move { term.holds() }).await, Ok(true));
-    assert_eq!(server.holder(), "", "given back");
+    assert_eq!(election.lead(|handle| async move { handle.is_leader() }).await, Ok(true));
+    assert_eq!(server.holder(), "", "released");
 
     let begun = Instant::now();
     let lost = election.lead(|_| async {
@@ -113,43 +113,43 @@ async fn work_ends_with_the_lease_and_the_lease_with_the_work() {
     });
     assert_eq!(lost.await, Err(LeaseLost { lease: "shop/work".into() }));
     assert_eq!(begun.elapsed(), SECOND * 10, "the renew deadline after the last renewal that was sent");
-    assert_eq!(server.holder(), "a", "what is lost is not given back: the work may take a moment to stop");
+    assert_eq!(server.holder(), "a", "a lost lease is not released: the work may take a moment to stop");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_of_our_own_name_from_before_a_restart_is_waited_for() {
+async fn a_lease_of_the_same_identity_from_before_a_restart_is_waited_for() {
     let server = Server::new();
     let election = server.machine("a").election().release_on_cancel(false).build().unwrap();
     drop(election.acquire().await);
     let begun = Instant::now();
     let _again = election.acquire().await;
-    assert!(begun.elapsed() >= SECOND * 15, "another process may use our name");
+    assert!(begun.elapsed() >= SECOND * 15, "another process may use the same identity");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acquisition_whose_answer_was_lost_is_recognised() {
+async fn an_acquisition_whose_response_was_lost_is_recognised() {
     let server = Server::new();
     let machine = server.machine("a");
-    machine.deafen(SECOND * 12);
+    machine.lose_responses(SECOND * 12);
     server.put(&json!({"leaseTransitions": 4}));
     let begun = Instant::now();
     let leadership = machine.election().build().unwrap().acquire().await;
     assert!(begun.elapsed() < SECOND * 20, "{:?}", begun.elapsed());
-    assert_eq!(leadership.term().transitions(), 5, "one change of hands, not two");
+    assert_eq!(leadership.handle().transitions(), 5, "one transition, not two");
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_is_told_who_leads_and_so_is_the_lease() {
+async fn a_new_leader_is_reported_to_callbacks_and_events() {
     let server = Server::new();
-    let (told, fake) = (Arc::new(Mutex::new(Vec::new())), FakeRecorder::new());
+    let (leaders, fake) = (Arc::new(Mutex::new(Vec::new())), FakeRecorder::new());
     let tell = {
-        let told = Arc::clone(&told);
-        move |leader: &str| told.lock().push(leader.to_owned())
+        let leaders = Arc::clone(&leaders);
+        move |leader: &str| leaders.lock().push(leader.to_owned())
     };
     server.put(&json!({"holderIdentity": "old", "leaseDurationSeconds": 3}));
     let builder = server.machine("a").election().on_new_leader(tell).recorder(fake.recorder("x"));
     builder.build().unwrap().acquire().await.release().await;
-    assert_eq!(*told.lock(), ["old", "a"]);
+    assert_eq!(*leaders.lock(), ["old", "a"]);
     assert_eq!(
         fake.lines(),
         ["Normal LeaderElection a became leader", "Normal LeaderElection a stopped leading"]
@@ -172,7 +172,7 @@ async fn metrics_have_client_gos_names() {
     assert!(scrape().contains(r#"leader_election_master_status{name="work"} 1"#), "{}", scrape());
     server.label();
     sleep(SECOND * 3).await;
-    assert!(leadership.term().holds(), "a label is no change of leaders");
+    assert!(leadership.handle().is_leader(), "a label does not change the leader");
     assert!(scrape().contains(r#"leader_election_slowpath_total{name="work"} 1"#), "{}", scrape());
     leadership.release().await;
     assert!(scrape().contains(r#"leader_election_master_status{name="work"} 0"#), "{}", scrape());

@@ -1,4 +1,4 @@
-//! Elections in virtual time, against a server and a network that fail on demand.
+//! Elections in virtual time, with injected server and network faults.
 
 mod handing_over;
 mod never_two;

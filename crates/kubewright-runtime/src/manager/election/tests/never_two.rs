@@ -1,4 +1,4 @@
-//! Whatever happens, never two at once.
+//! At most one leader at any time, whatever fails.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::rig::{Machine, Server};
 const SECOND: Duration = Duration::from_secs(1);
 const FOR_EVER: Duration = Duration::from_hours(1000);
 
-/// Runs machines, looks every 10 ms, and tells who acted in which order.
+/// Runs machines, checks every 10 ms, and returns who acted in which order.
 async fn observe(
     server: &Server,
     machines: &[Machine],
@@ -38,7 +38,7 @@ async fn observe(
 }
 
 #[tokio::test(start_paused = true)]
-async fn clocks_that_are_hours_apart_or_stand_still_change_nothing() {
+async fn clocks_that_differ_or_stand_still_change_nothing() {
     let server = Server::new();
     let machines = ["a", "b", "c"].map(|name| server.machine(name));
     machines[1].change(|machine| machine.skew = SignedDuration::from_hours(5));
@@ -53,11 +53,11 @@ async fn clocks_that_are_hours_apart_or_stand_still_change_nothing() {
         });
     };
     let order = observe(&server, &machines, SECOND * 200, script).await;
-    assert_eq!(order, ["a"], "a is alive, whatever its clock says");
+    assert_eq!(order, ["a"], "a is alive, whatever its clock shows");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_sleeps_through_its_lease_wakes_as_a_follower() {
+async fn a_leader_that_is_suspended_beyond_its_lease_does_not_lead_when_it_resumes() {
     let server = Server::new();
     let machines = ["a", "b"].map(|name| server.machine(name));
     let script = async {
@@ -68,7 +68,7 @@ async fn a_leader_that_sleeps_through_its_lease_wakes_as_a_follower() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_stops_before_the_next_one_starts() {
+async fn a_partitioned_leader_stops_before_the_next_one_starts() {
     let server = Server::new();
     let machines = ["a", "b"].map(|name| server.machine(name));
     let script = async {
@@ -80,23 +80,23 @@ async fn a_leader_that_is_cut_off_stops_before_the_next_one_starts() {
     let change = acts.windows(2).find(|pair| pair[0].1 != pair[1].1).unwrap();
     let (last, first) = (change[0].0, change[1].0);
     assert!(last <= SECOND * 30, "{last:?}: ten seconds after the last renewal");
-    assert!(first >= last + SECOND * 4, "{last:?} {first:?}: room for what was on its way");
+    assert!(first >= last + SECOND * 4, "{last:?} {first:?}: room for requests in flight");
     assert!(first <= SECOND * 42, "{first:?}: and no longer than needed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_that_are_written_and_never_answered_end_the_term_and_keep_others_out() {
+async fn renewals_that_are_written_without_a_response_end_leadership_and_keep_others_out() {
     let server = Server::new();
     let machines = ["a", "b"].map(|name| server.machine(name));
     let script = async {
         sleep(SECOND * 20).await;
-        machines[0].deafen(SECOND * 60);
+        machines[0].lose_responses(SECOND * 60);
     };
     observe(&server, &machines, SECOND * 150, script).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_in_trouble_for_less_than_the_deadline_costs_no_leadership() {
+async fn server_errors_for_less_than_the_deadline_cost_no_leadership() {
     let server = Server::new();
     let machines = ["a", "b"].map(|name| server.machine(name));
     let script = async {
@@ -116,11 +116,11 @@ async fn a_slow_network_does_not_let_two_in() {
         machine.slow_down(SECOND * 4);
     }
     let order = observe(&server, &machines, SECOND * 900, async {}).await;
-    assert!(!order.is_empty(), "somebody gets through");
+    assert!(!order.is_empty(), "a candidate gets through");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_deleted_is_respected_by_those_who_saw_it() {
+async fn a_deleted_lease_is_respected_by_candidates_that_observed_it() {
     let server = Server::new();
     let machines = ["a", "b", "c"].map(|name| server.machine(name));
     let script = async {
@@ -133,18 +133,18 @@ async fn a_lease_that_is_deleted_is_respected_by_those_who_saw_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_somebody_else_writes_into_is_lost_at_the_next_renewal() {
+async fn a_lease_that_another_client_writes_is_lost_at_the_next_renewal() {
     let server = Server::new();
     let leadership = server.machine("a").election().build().unwrap().acquire().await;
     sleep(SECOND * 5).await;
     server.put(&json!({"holderIdentity": "by hand", "leaseDurationSeconds": 60}));
     let changed = Instant::now();
-    leadership.term().ended().await;
+    leadership.handle().ended().await;
     assert!(changed.elapsed() <= SECOND * 2, "{:?}", changed.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn strange_leases_are_waited_for_as_they_say_or_as_we_would() {
+async fn invalid_leases_are_waited_for_with_their_duration_or_the_default() {
     for (spec, wait) in [
         (json!({}), 0..1),
         (json!({"holderIdentity": ""}), 0..1),
@@ -168,23 +168,23 @@ async fn strange_leases_are_waited_for_as_they_say_or_as_we_would() {
         server.put(&spec);
         let begun = Instant::now();
         let leadership = server.machine("a").election().build().unwrap().acquire().await;
-        let (waited, transitions) = (begun.elapsed().as_secs(), leadership.term().transitions());
+        let (waited, transitions) = (begun.elapsed().as_secs(), leadership.handle().transitions());
         assert!(wait.contains(&waited), "{spec}: {waited}");
         assert!(transitions >= 1, "{spec}: {transitions}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_fires_with_the_deadline_and_not_after_it() {
+async fn the_token_is_cancelled_at_the_deadline() {
     let server = Server::new();
     let machine = server.machine("a");
     machine.slow_down(Duration::from_millis(900));
     let leadership = machine.election().build().unwrap().acquire().await;
     sleep(SECOND * 7).await;
     machine.cut_off(SECOND * 60);
-    let term = leadership.term();
-    let (token, until) = (term.token(), term.until().unwrap());
+    let handle = leadership.handle();
+    let (token, until) = (handle.cancellation_token(), handle.expires_at().unwrap());
     token.cancelled().await;
     assert!(Instant::now() <= until + Duration::from_millis(1));
-    assert!(!term.holds() && term.until().is_none());
+    assert!(!handle.is_leader() && handle.expires_at().is_none());
 }

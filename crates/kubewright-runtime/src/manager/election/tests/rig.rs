@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::super::{Builder, ElectionMetrics, LeaderElection, Term};
+use super::super::{ElectionMetrics, LeaderElection, LeaderElectionBuilder, LeadershipHandle};
 use kubewright_core::{Clock, Random};
 
-/// The server: one Lease, optimistic concurrency, and a list of all terms that ever began.
+/// Server with one Lease, optimistic concurrency, and a list of all leaderships.
 #[derive(Clone, Default)]
 pub(super) struct Server(Arc<Mutex<State>>);
 
@@ -26,13 +26,13 @@ pub(super) struct Server(Arc<Mutex<State>>);
 struct State {
     version: u64,
     lease: Option<Value>,
-    terms: Vec<(String, Term)>,
+    handles: Vec<(String, LeadershipHandle)>,
     acts: Vec<(Duration, String)>,
     requests: Vec<String>,
     start: Option<Instant>,
 }
 
-/// A machine: its clock, its network, and whether it runs at all.
+/// Machine with a clock and a network.
 #[derive(Clone)]
 pub(super) struct Machine {
     pub(super) name: String,
@@ -41,19 +41,19 @@ pub(super) struct Machine {
 }
 
 pub(super) struct MachineState {
-    /// How wrong the time of day is here.
+    /// Offset of the wall clock.
     pub(super) skew: SignedDuration,
-    /// The time of day stands still at this.
+    /// Time at which the wall clock is stopped.
     pub(super) frozen: Option<Timestamp>,
-    /// Until when the process does not run.
+    /// Until when the process is suspended.
     paused_until: Instant,
-    /// Until when nothing gets through.
+    /// Until when the network is partitioned.
     cut_until: Instant,
-    /// Until when requests arrive and answers do not.
-    deaf_until: Instant,
-    /// Until when the server has trouble with us.
+    /// Until when responses are lost.
+    responses_lost_until: Instant,
+    /// Until when the server answers with errors.
     refused_until: Instant,
-    /// The longest that one way takes.
+    /// The longest one-way latency.
     slowness: Duration,
     random: Random,
 }
@@ -79,7 +79,7 @@ impl Server {
                 frozen: None,
                 paused_until: now,
                 cut_until: now,
-                deaf_until: now,
+                responses_lost_until: now,
                 refused_until: now,
                 slowness: Duration::ZERO,
                 random: Random::seeded(name.bytes().map(u64::from).sum()),
@@ -95,7 +95,7 @@ impl Server {
         self.lease()["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Somebody else writes the Lease.
+    /// Writes the Lease as another client.
     pub(super) fn put(&self, spec: &Value) {
         let mut state = self.0.lock();
         state.version += 1;
@@ -107,7 +107,7 @@ impl Server {
         }));
     }
 
-    /// Somebody changes a label, and with it the version.
+    /// Changes a label, and with it the resource version.
     pub(super) fn label(&self) {
         let mut state = self.0.lock();
         state.version += 1;
@@ -122,13 +122,13 @@ impl Server {
         self.0.lock().lease = None;
     }
 
-    /// A term has begun.
-    pub(super) fn began(&self, who: &str, term: Term) {
-        self.0.lock().terms.push((who.to_owned(), term));
+    /// Notes that a candidate leads.
+    pub(super) fn began(&self, who: &str, handle: LeadershipHandle) {
+        self.0.lock().handles.push((who.to_owned(), handle));
         self.check();
     }
 
-    /// Whoever acts must be alone.
+    /// Notes an action of a leader, which must be the only one.
     pub(super) fn act(&self, who: &str) {
         self.check();
         let mut state = self.0.lock();
@@ -136,11 +136,11 @@ impl Server {
         state.acts.push((at, who.to_owned()));
     }
 
-    /// At no moment do two hold, running or not.
+    /// Checks that no two machines lead, running or suspended.
     pub(super) fn check(&self) {
         let state = self.0.lock();
         let holding: Vec<&str> =
-            state.terms.iter().filter(|(_, term)| term.holds()).map(|(who, _)| &**who).collect();
+            state.handles.iter().filter(|(_, handle)| handle.is_leader()).map(|(who, _)| &**who).collect();
         assert!(
             holding.len() < 2,
             "{holding:?} lead at the same time, after {:?}",
@@ -182,7 +182,7 @@ impl Server {
             (&Method::POST, Some(_)) => return refused(409, "AlreadyExists"),
             (&Method::PUT, None) => return refused(404, "NotFound"),
             (&Method::PUT, Some(held)) if held != given => return refused(409, "Conflict"),
-            // As the real one: a write that changes nothing leaves the version alone.
+            // As in kube-apiserver, an update without changes keeps the resource version.
             (&Method::PUT, Some(_)) if state.lease.as_ref() == Some(&lease) => {
                 return (StatusCode::OK, lease);
             }
@@ -208,8 +208,8 @@ impl Machine {
         self.change(|state| state.cut_until = Instant::now() + duration);
     }
 
-    pub(super) fn deafen(&self, duration: Duration) {
-        self.change(|state| state.deaf_until = Instant::now() + duration);
+    pub(super) fn lose_responses(&self, duration: Duration) {
+        self.change(|state| state.responses_lost_until = Instant::now() + duration);
     }
 
     pub(super) fn refuse(&self, duration: Duration) {
@@ -235,7 +235,7 @@ impl Machine {
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-                // What is on its way arrives, even if whoever sent it has lost patience.
+                // Requests in flight arrive even if the client has timed out.
                 let trip =
                     tokio::spawn(async move { machine.trip(&parts.method, parts.uri.path(), &body).await });
                 let (code, value) = trip.await.map_err(std::io::Error::other)?;
@@ -246,7 +246,7 @@ impl Machine {
         Client::new(service, "shop")
     }
 
-    /// There, and back.
+    /// Latency of request and response.
     async fn trip(&self, method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
         self.way().await;
         if self.state.lock().cut_until > Instant::now() {
@@ -262,7 +262,7 @@ impl Machine {
         self.way().await;
         let silent_until = {
             let state = self.state.lock();
-            state.cut_until.max(state.deaf_until)
+            state.cut_until.max(state.responses_lost_until)
         };
         if silent_until > Instant::now() {
             std::future::pending::<()>().await;
@@ -280,7 +280,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn election(&self) -> Builder {
+    pub(super) fn election(&self) -> LeaderElectionBuilder {
         let seed = self.name.bytes().map(u64::from).sum();
         LeaderElection::builder(self.client(), "work")
             .identity(self.name.clone())
@@ -289,28 +289,27 @@ impl Machine {
             .metrics(&ElectionMetrics::new())
     }
 
-    /// Runs something on this machine: it stands still while the machine does.
+    /// Runs a future on this machine: it is not polled while the machine is suspended.
     pub(super) fn run<T>(&self, work: impl Future<Output = T> + Send + 'static) -> Gated<T> {
         Gated { machine: self.clone(), work: Box::pin(work), wake: None }
     }
 
-    /// Stands for election over and over, and acts every 200 ms while it holds. Gives each term back after a
-    /// while.
-    pub(super) async fn operate(self, patience: Duration) {
+    /// Acquires the lease over and over, acts every 200 ms while leading, and releases it after a while.
+    pub(super) async fn operate(self, lead_for: Duration) {
         let election = self.election().build().unwrap();
         loop {
-            let (leadership, renewing) = election.campaign().await;
-            let term = leadership.term();
-            self.server.began(&self.name, term.clone());
+            let (leadership, renewing) = election.acquire_unspawned().await;
+            let handle = leadership.handle();
+            self.server.began(&self.name, handle.clone());
             let work = async {
                 let begun = Instant::now();
-                while begun.elapsed() < patience {
-                    if term.holds() {
+                while begun.elapsed() < lead_for {
+                    if handle.is_leader() {
                         self.server.act(&self.name);
                     }
                     tokio::select! {
                         biased;
-                        () = term.ended() => break,
+                        () = handle.ended() => break,
                         () = sleep(Duration::from_millis(200)) => {}
                     }
                 }

@@ -1,4 +1,4 @@
-//! Settings that cannot work are refused.
+//! Invalid settings are refused.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn settings_under_which_two_could_lead_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_identity_is_made_when_none_is_given() {
+async fn a_missing_identity_is_generated() {
     let client = Server::new().machine("a").client();
     let election = || super::super::LeaderElection::builder(client.clone(), "work").build().unwrap();
     assert_ne!(election().identity(), election().identity());
