@@ -142,7 +142,7 @@ async fn reflector_detects_a_deletion_that_the_watch_has_missed() {
     put_pod(&api, "here", "Running");
     let script = async {
         output.shows(&["Replaced : gone - Running", "Replaced : here - Running"]).await;
-        api.unseen(|api| api.delete(PODS, "gone"));
+        api.unobserved(|api| api.delete(PODS, "gone"));
         api.compact();
         api.end_watches(&Ending::Clean);
         output.shows(&["Replaced : here - Running", "Deleted : gone - Running"]).await;
