@@ -29,7 +29,7 @@ async fn main() {
 }
 
 fn reflector(client: kube::Client) -> (Indexer<Pod>, Reflector<Pod>) {
-    let store = Indexer::<Pod>::keyed();
+    let store = Indexer::<Pod>::with_metadata_key();
     store
         .add_indexes([IndexFn::namespace(), IndexFn::owner_uid("owner")])
         .expect("an empty store refuses no index");

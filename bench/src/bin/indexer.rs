@@ -21,7 +21,7 @@ fn pod(i: usize, version: usize) -> Lazy<Pod> {
 }
 
 fn main() {
-    let store = Indexer::<Pod>::keyed();
+    let store = Indexer::<Pod>::with_metadata_key();
     store.add_indexes([IndexFn::namespace(), IndexFn::label("group", "group")]).expect("names differ");
     let first: Vec<_> = (0..OBJECTS).map(|i| pod(i, 1)).collect();
     let second: Vec<_> = (0..OBJECTS).map(|i| pod(i, 2)).collect();

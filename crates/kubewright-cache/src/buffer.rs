@@ -1,8 +1,8 @@
-//! The events that a handler has not taken yet: at most one change and one deletion per object.
+//! Buffer of the events that a handler has not taken yet: at most one upsert and one deletion per object.
 //!
-//! A handler that is slower than the cluster does not get every state that an object went through; it gets the
-//! newest, and never misses that an object is gone. So what waits for it is bounded by the number of objects, not by
-//! the number of changes.
+//! A handler that is slower than the cluster does not get every intermediate state of an object; events are
+//! coalesced to the newest state, and deletions are never lost. The buffer is therefore bounded by the number
+//! of objects, not by the number of changes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,16 +21,16 @@ pub(super) struct Buffer<K> {
 struct State<K> {
     pending: HashMap<ObjectKey, Pending<K>, FixedState>,
     queue: VecDeque<ObjectKey>,
-    /// Objects of the initial list that the handler is not done with.
+    /// Number of objects of the initial list that the handler has not finished.
     initial: usize,
     closed: bool,
 }
 
-/// What a handler must still be told of one object, in this order.
+/// The pending events of one object, in order of delivery.
 struct Pending<K> {
-    /// The object that the handler knows is gone; or, with nothing known, one it was about to hear of.
+    /// The deletion of an object that the handler knows, or was about to be notified of.
     deleted: Option<(Lazy<K>, bool)>,
-    /// What there is now, and what the handler knows of it.
+    /// The newest state, and the last state that was delivered.
     upsert: Option<Upsert<K>>,
     initial: bool,
 }
@@ -40,7 +40,7 @@ struct Upsert<K> {
     new: Lazy<K>,
 }
 
-/// An event in a handler's hands.
+/// An event taken by the handler.
 pub(super) struct Delivery<K> {
     pub(super) event: Event<K>,
     initial: bool,
@@ -59,7 +59,7 @@ impl<K> Buffer<K> {
         self.changed.notify_one();
     }
 
-    /// The next event; None when the informer has stopped and everything was taken.
+    /// Returns the next event; `None` when the informer has stopped and the buffer is empty.
     pub(super) async fn next(&self) -> Option<Delivery<K>> {
         loop {
             let changed = self.changed.notified();
@@ -76,14 +76,14 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// The handler is done with an event.
+    /// Marks an event as handled.
     pub(super) fn done(&self, delivery: &Delivery<K>) {
         if delivery.initial {
             self.state.lock().initial -= 1;
         }
     }
 
-    /// Whether the handler is done with everything that was there when it began.
+    /// Returns whether the handler has finished the initial list.
     pub(super) fn initial_done(&self) -> bool {
         self.state.lock().initial == 0
     }
@@ -91,7 +91,7 @@ impl<K> Buffer<K> {
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_waiters();
-        // The one consumer may be between its check and its wait only on another thread; a permit covers that.
+        // The consumer may be between its check and its wait on another thread; the permit covers that.
         self.changed.notify_one();
     }
 
@@ -112,7 +112,7 @@ impl<K> State<K> {
             pending.initial = true;
             self.initial += 1;
         }
-        pending.merge(event);
+        pending.coalesce(event);
     }
 
     fn pop(&mut self) -> Option<Delivery<K>> {
@@ -143,7 +143,7 @@ impl<K> Upsert<K> {
 }
 
 impl<K> Pending<K> {
-    fn merge(&mut self, event: Event<K>) {
+    fn coalesce(&mut self, event: Event<K>) {
         match event {
             Event::Added { object, .. } => self.upsert = Some(Upsert { old: None, new: object }),
             Event::Updated { old, new } => match &mut self.upsert {
@@ -151,9 +151,9 @@ impl<K> Pending<K> {
                 None => self.upsert = Some(Upsert { old: Some(old), new }),
             },
             Event::Deleted { object, final_state_unknown } => {
-                let heard_of_it = self.upsert.take().is_none_or(|upsert| upsert.old.is_some());
-                // A successor that the handler never heard of goes silently; what it did hear of must not.
-                if heard_of_it || self.deleted.is_none() {
+                let was_delivered = self.upsert.take().is_none_or(|upsert| upsert.old.is_some());
+                // An object that was added and deleted unseen is dropped; a delivered one is not.
+                if was_delivered || self.deleted.is_none() {
                     self.deleted = Some((object, final_state_unknown));
                 }
             }
@@ -212,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_wait_are_merged_and_deletions_stay() {
-        for (events, told) in [
+    fn pending_changes_are_coalesced_and_deletions_are_kept() {
+        for (events, delivered) in [
             (vec![added("a", 1), updated("a", 1, 2)], vec!["+a2"]),
             (vec![updated("a", 1, 2), updated("a", 2, 3)], vec!["a1>a3"]),
             (vec![added("a", 1), deleted("a", 2)], vec!["-a2"]),
@@ -226,13 +226,13 @@ mod tests {
             let buffer = Buffer::new();
             let trail: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
             buffer.push(events);
-            assert_eq!(drain(&buffer), told, "{trail:?}");
+            assert_eq!(drain(&buffer), delivered, "{trail:?}");
             assert_eq!(buffer.len(), 0);
         }
     }
 
     #[test]
-    fn a_hundred_thousand_changes_of_one_object_wait_as_one() {
+    fn a_hundred_thousand_changes_of_one_object_are_one_entry() {
         let buffer = Buffer::new();
         buffer.push([updated("a", 0, 1)]);
         for version in 1..100_000 {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_list_is_done_when_the_handler_is_done_with_each_of_it() {
+    fn the_initial_list_is_done_when_the_handler_has_finished_every_object_of_it() {
         let buffer = Buffer::new();
         buffer.push([Event::Added { object: object("x", "a", 1), is_in_initial_list: true }]);
         buffer.push([updated("a", 1, 2)]);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_initial_object_that_goes_and_comes_again_still_counts_once() {
+    fn an_initial_object_that_is_deleted_and_recreated_counts_once() {
         let buffer = Buffer::new();
         buffer.push([Event::Added { object: object("x", "a", 1), is_in_initial_list: true }]);
         buffer.push([deleted("a", 2), added("b", 3)]);

@@ -1,11 +1,12 @@
-//! The caches of a whole program: which kinds, of which namespaces, how kept; made when first asked for.
+//! The caches of a program: kinds, namespaces and storage options; created on first use.
 //!
-//! [`InformerFactory`] makes one informer per kind and scope. [`Caches`] stands above it for programs that speak of kinds
-//! only: a manager, its controllers and its client. What is cached of a kind is said once, before it is first used; who
-//! asks for the kind afterwards gets the same [`KindCache`], however many namespaces it is made of.
+//! [`InformerFactory`] creates one informer per kind and scope. [`Caches`] is the layer above for programs
+//! that think in kinds only: a manager, its controllers and its client; controller-runtime's `cache.Cache`.
+//! The options of a kind are set before its first use; all callers then share one [`KindCache`], whatever the
+//! number of namespaces.
 //!
-//! Pitfall: an object outside of a cache's selector or namespaces is not "gone". Reads of a namespace that is not cached
-//! are refused; reads of an object that the selector leaves out find nothing.
+//! Pitfall: an object outside of a cache's selector or namespaces is not deleted. Reads of a namespace that
+//! is not cached fail; reads of an object that the selector excludes find nothing.
 
 use std::{
     any::{Any, TypeId},
@@ -20,12 +21,12 @@ use parking_lot::Mutex;
 
 use super::{
     Fault, Form, InformerFactory, ListWatch,
-    kind_cache::{Gone, KindCache, Part},
+    kind_cache::{KindCache, RecordedDeletion, ScopedInformer},
 };
 use kubewright_client::Transport;
 use kubewright_core::{Object, ObjectKey, object::is_cluster_scoped};
 
-/// What is cached of one kind, and how.
+/// Options of the cache of one kind: scope and storage.
 ///
 /// ```
 /// use kubewright::cache::CacheOptions;
@@ -54,7 +55,7 @@ struct Scope {
 }
 
 impl<K> CacheOptions<K> {
-    /// Everything, packed.
+    /// Creates options for all objects, packed.
     pub fn new() -> Self {
         Self {
             scope: Scope::default(),
@@ -65,28 +66,28 @@ impl<K> CacheOptions<K> {
         }
     }
 
-    /// Only these namespaces, whatever the default for other kinds is; none of them means all.
+    /// Restricts the cache to namespaces, overriding the default; empty means all.
     #[must_use]
     pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.scope.namespaces = Some(distinct(namespaces));
         self
     }
 
-    /// Only objects whose labels match.
+    /// Restricts the cache to objects whose labels match.
     #[must_use]
     pub fn labels(mut self, selector: impl fmt::Display) -> Self {
         self.scope.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Only objects whose fields match.
+    /// Restricts the cache to objects whose fields match.
     #[must_use]
     pub fn fields(mut self, selector: impl fmt::Display) -> Self {
         self.scope.fields = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// How objects are kept.
+    /// Sets the storage form of objects.
     #[must_use]
     pub fn form(mut self, form: Form) -> Self {
         self.form = Some(form);
@@ -100,14 +101,14 @@ impl<K> CacheOptions<K> {
         self
     }
 
-    /// Asks for the present state as a stream instead of a list, see [`ListWatch::streaming`].
+    /// Reads the initial state as a stream instead of a list, see [`ListWatch::streaming`].
     #[must_use]
     pub fn streaming(mut self) -> Self {
         self.streaming = true;
         self
     }
 
-    /// Changes every object before it is kept.
+    /// Transforms every object before it is stored.
     #[must_use]
     pub fn transform(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         self.transform = Some(Arc::new(change));
@@ -137,7 +138,7 @@ impl<K> Default for CacheOptions<K> {
     }
 }
 
-/// All caches of one cluster. Handles are cheap and share them.
+/// All caches of one cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct Caches {
     inner: Arc<Inner>,
@@ -155,73 +156,75 @@ struct State {
     namespaces: Vec<String>,
     scopes: IndexMap<Identity, Scope>,
     kinds: IndexMap<Identity, Entry>,
-    /// The newest version of one's own writes, by path and namespace: caches that are made later have to reach it.
+    /// The newest version written by this client, by path and namespace: caches created later must reach it.
     newest: IndexMap<String, IndexMap<Option<String>, u64>>,
 }
 
-/// A Rust type, and the kind that it stands for at run time.
+/// A Rust type, and its kind at run time.
 type Identity = (TypeId, String);
 
 struct Entry {
     cache: Box<dyn Any + Send + Sync>,
-    note: Box<Note>,
+    record_write: Box<RecordWrite>,
     unsynced: Box<Unsynced>,
 }
 
-/// What the kind is called, while its cache is not filled.
+/// Returns the name of the kind while its cache has not synced.
 type Unsynced = dyn Fn() -> Option<String> + Send + Sync;
 
-/// Notes a write: which object, the version that came of it, the identity that must go.
-type Note = dyn Fn(&ObjectKey, Option<u64>, Option<Gone>) + Send + Sync;
+/// Records a write: object, resulting version and deletion.
+type RecordWrite = dyn Fn(&ObjectKey, Option<u64>, Option<RecordedDeletion>) + Send + Sync;
 
-/// The options of a kind came after its cache was made.
+/// The options of a kind were set after its cache was created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
     "the cache of {0} is in use already; say what to cache before the first controller or read asks for it"
 )]
-pub struct TooLate(pub String);
+pub struct CacheInUseError(pub String);
 
 impl Caches {
-    /// Caches of a cluster: everything in all namespaces, unless said otherwise.
+    /// Creates the caches of a cluster: all objects in all namespaces by default.
     ///
-    /// Over a [`Transport`] of ours, writes take a shorter way than through its [`kube::Client`].
+    /// Over a [`Transport`] instead of a [`kube::Client`], writes bypass the client's queue.
     pub fn new(transport: impl Into<Transport>) -> Self {
         let transport = transport.into();
         let factory = InformerFactory::new(transport.client());
         Self { inner: Arc::new(Inner { transport, factory, state: Mutex::default() }) }
     }
 
-    /// The namespaces to cache, for kinds that have no options of their own. Kinds without namespaces are not affected.
+    /// Sets the namespaces to cache, for kinds without options of their own. Ignored for cluster-scoped
+    /// kinds.
     #[must_use]
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.inner.state.lock().namespaces = distinct(namespaces);
         self
     }
 
-    /// Tells this function, instead of the log, what goes wrong in the caches made from now on.
+    /// Sets the handler of faults in caches created from now on; the default logs them.
     #[must_use]
     pub fn on_fault(self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
-        // The factory is a handle: what it is told, all of its handles know.
+        // The factory is a handle: its clones share the setting.
         let _ = self.inner.factory.clone().on_fault(handler);
         self
     }
 
-    /// What to cache of a kind that has a Rust type.
-    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), TooLate>
+    /// Sets the options of a kind with a Rust type.
+    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), CacheInUseError>
     where
         K: Object + Resource<DynamicType = ()>,
     {
         let identity = identity::<K>(&());
-        let too_late = || TooLate(K::kind(&()).into_owned());
+        let in_use = || CacheInUseError(K::kind(&()).into_owned());
         let mut state = self.inner.state.lock();
         if state.kinds.contains_key(&identity) {
-            return Err(too_late());
+            return Err(in_use());
         }
         state.scopes.insert(identity, options.scope.clone());
-        self.inner.factory.tweak::<K>(move |list_watch| options.tweak(list_watch)).map_err(|_| too_late())
+        self.inner.factory.tweak::<K>(move |list_watch| options.tweak(list_watch)).map_err(|_| in_use())
     }
 
-    /// The cache of a kind with a Rust type. It is made and, if the others run, started when first asked for.
+    /// Returns the cache of a kind with a Rust type; creates it, and starts it if the others run, on first
+    /// use.
     pub fn of<K>(&self) -> KindCache<K>
     where
         K: Object + Resource<DynamicType = ()>,
@@ -229,12 +232,13 @@ impl Caches {
         self.dynamic(&())
     }
 
-    /// The cache of a kind that is described at run time.
+    /// Returns the cache of a kind that is known only at run time.
     pub fn dynamic<K: Object>(&self, dyntype: &K::DynamicType) -> KindCache<K> {
         let identity = identity::<K>(dyntype);
         let mut state = self.inner.state.lock();
-        let held = state.kinds.get(&identity).and_then(|entry| entry.cache.downcast_ref::<KindCache<K>>());
-        if let Some(cache) = held {
+        let existing =
+            state.kinds.get(&identity).and_then(|entry| entry.cache.downcast_ref::<KindCache<K>>());
+        if let Some(cache) = existing {
             return cache.clone();
         }
         let scope = state.scopes.get(&identity).cloned().unwrap_or_default();
@@ -249,64 +253,73 @@ impl Caches {
             factory = factory.fields(fields);
         }
         let newest = state.newest.shift_remove(&identity.1).unwrap_or_default();
-        let parts = if namespaces.is_empty() {
-            let floor = newest.values().copied().max().unwrap_or(0).into();
-            vec![Part { namespace: None, informer: factory.informer_of::<K>(dyntype.clone()), floor }]
+        let informers = if namespaces.is_empty() {
+            let min_version = newest.values().copied().max().unwrap_or(0).into();
+            vec![ScopedInformer {
+                namespace: None,
+                informer: factory.informer_of::<K>(dyntype.clone()),
+                min_version,
+            }]
         } else {
             let one = |namespace: String| {
                 let informer = factory.namespace(&namespace).informer_of::<K>(dyntype.clone());
                 let namespace = Some(namespace);
-                Part { floor: newest.get(&namespace).copied().unwrap_or(0).into(), namespace, informer }
+                ScopedInformer {
+                    min_version: newest.get(&namespace).copied().unwrap_or(0).into(),
+                    namespace,
+                    informer,
+                }
             };
             namespaces.into_iter().map(one).collect()
         };
-        let cache = KindCache::new(dyntype.clone(), parts);
-        let noting = cache.clone();
-        let note: Box<Note> = Box::new(move |key, version, gone| noting.note(key, version, gone));
+        let cache = KindCache::new(dyntype.clone(), informers);
+        let recording = cache.clone();
+        let record_write: Box<RecordWrite> =
+            Box::new(move |key, version, deletion| recording.record_write(key, version, deletion));
         let watched = cache.clone();
         let unsynced: Box<Unsynced> =
             Box::new(move || (!watched.has_synced()).then(|| watched.kind().into_owned()));
-        state.kinds.insert(identity, Entry { cache: Box::new(cache.clone()), note, unsynced });
+        state.kinds.insert(identity, Entry { cache: Box::new(cache.clone()), record_write, unsynced });
         if state.started {
             factory.start();
         }
         cache
     }
 
-    /// Starts the caches that were asked for; those asked for later start by themselves.
+    /// Starts the caches created so far; later ones start by themselves.
     pub fn start(&self) {
         let mut state = self.inner.state.lock();
         state.started = true;
         self.inner.factory.start();
     }
 
-    /// Whether they were started.
+    /// Returns whether the caches were started.
     pub fn has_started(&self) -> bool {
         self.inner.state.lock().started
     }
 
-    /// The kinds whose caches are not filled yet, of those that were asked for.
+    /// Returns the kinds whose caches have not synced yet.
     pub fn unsynced(&self) -> Vec<String> {
         let state = self.inner.state.lock();
         state.kinds.values().filter_map(|entry| (entry.unsynced)()).collect()
     }
 
-    /// Stops the caches and waits until they have stopped. What they hold stays readable.
+    /// Stops the caches and waits until they have stopped. Their content stays readable.
     pub async fn stop(&self) {
         self.inner.factory.shutdown().await;
     }
 
-    /// The client through which they follow the cluster.
+    /// Returns the client of the caches.
     pub fn client(&self) -> &Client {
         self.inner.transport.kube()
     }
 
-    /// …and what it is made of.
+    /// Returns the transport of the caches.
     pub fn transport(&self) -> &Transport {
         &self.inner.transport
     }
 
-    /// Forgets about a kind, stops following it and frees its memory once nobody holds its handles.
+    /// Removes a kind: stops its informers and frees the memory once its handles are dropped.
     pub async fn remove<K: Object>(&self, dyntype: &K::DynamicType) {
         let removed = self.inner.state.lock().kinds.shift_remove(&identity::<K>(dyntype));
         let cache = removed.and_then(|entry| entry.cache.downcast::<KindCache<K>>().ok());
@@ -315,12 +328,18 @@ impl Caches {
         }
     }
 
-    /// Notes a write of our own for all caches of the kind, whatever Rust type they are of.
-    pub fn note(&self, path: &str, key: &ObjectKey, version: Option<u64>, gone: Option<&Gone>) {
+    /// Records a write in all caches of the kind, of any Rust type.
+    pub fn record_write(
+        &self,
+        path: &str,
+        key: &ObjectKey,
+        version: Option<u64>,
+        deletion: Option<&RecordedDeletion>,
+    ) {
         let mut state = self.inner.state.lock();
         let mut cached = false;
-        for (_, entry) in state.kinds.iter().filter(|((_, held), _)| held == path) {
-            (entry.note)(key, version, gone.cloned());
+        for (_, entry) in state.kinds.iter().filter(|((_, existing), _)| existing == path) {
+            (entry.record_write)(key, version, deletion.cloned());
             cached = true;
         }
         if let (false, Some(version)) = (cached, version) {
@@ -330,8 +349,8 @@ impl Caches {
         }
     }
 
-    /// How long a read waits for a cache that has not synced, before it says so.
-    pub const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+    /// How long a read waits for a cache to sync.
+    pub const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 }
 
 fn identity<K: Object>(dyntype: &K::DynamicType) -> Identity {

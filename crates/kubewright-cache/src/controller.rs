@@ -1,8 +1,8 @@
-//! The loop that takes deltas out of a queue and hands them to a function.
+//! Pop loop over a queue of deltas.
 //!
-//! This is client-go's `cache.Controller`: a reflector and a pop loop, without a store of its own. [`Informer`] puts a
-//! store and one handler on it. Both are for programs that want the parts; [`SharedInformer`](super::SharedInformer)
-//! is the whole.
+//! This is client-go's `cache.Controller`: a reflector and a pop loop, without a store of its own.
+//! [`Informer`] adds a store and one handler. Both are building blocks;
+//! [`SharedInformer`](super::SharedInformer) is the complete form.
 
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -19,15 +19,15 @@ use super::{
     turns::Turns,
 };
 
-/// A reflector and the loop that consumes what it finds.
+/// A reflector and the loop that pops its deltas.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) {
 /// use kubewright::cache::{Controller, DeltaFifo, Indexer, ListWatch};
 /// use kubewright::k8s_openapi::api::core::v1::ConfigMap;
 ///
-/// let store = Indexer::<ConfigMap>::keyed();
-/// let fifo = DeltaFifo::of(&store);
+/// let store = Indexer::<ConfigMap>::with_metadata_key();
+/// let fifo = DeltaFifo::with_known_objects(&store);
 /// let controller = Controller::new(ListWatch::new(client).namespace("tmp"), fifo, |popped| {
 ///     for delta in popped.deltas {
 ///         println!("{}: {}", delta.name(), delta.object().name());
@@ -46,7 +46,8 @@ impl<K> Controller<K>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
 {
-    /// Follows `list_watch` into `fifo` and calls `process` with what comes out of it.
+    /// Creates a controller that reflects `list_watch` into `fifo` and calls `process` with the popped
+    /// deltas.
     pub fn new(
         list_watch: ListWatch<K>,
         fifo: DeltaFifo<Lazy<K>>,
@@ -56,7 +57,7 @@ where
         Self { fifo, reflector, process: Box::new(process) }
     }
 
-    /// Changes how the reflector works.
+    /// Configures the reflector.
     #[must_use]
     pub fn reflector(mut self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
         self.reflector = tune(self.reflector);
@@ -79,10 +80,10 @@ where
     }
 }
 
-/// A controller that keeps a store and tells one handler: client-go's `NewInformer` and `NewIndexerInformer`.
+/// A controller with a store and one handler: client-go's `NewInformer` and `NewIndexerInformer`.
 ///
-/// The handler runs on the same task, so a slow one holds up the store. For more handlers than one, or for one that
-/// may be slow, use [`SharedInformer`](super::SharedInformer).
+/// The handler runs on the same task, so a slow one delays the store. For several handlers, or a slow one,
+/// use [`SharedInformer`](super::SharedInformer).
 pub struct Informer<K: Resource> {
     store: Indexer<K>,
     fifo: DeltaFifo<Lazy<K>>,
@@ -93,10 +94,10 @@ impl<K> Informer<K>
 where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
 {
-    /// Follows `list_watch` into a store and calls `handler` with every change.
+    /// Creates an informer that reflects `list_watch` into a store and calls `handler` with every change.
     pub fn new(list_watch: ListWatch<K>, mut handler: impl FnMut(Event<K>) + Send + 'static) -> Self {
-        let store = Indexer::<K>::keyed();
-        let fifo = DeltaFifo::of(&store);
+        let store = Indexer::<K>::with_metadata_key();
+        let fifo = DeltaFifo::with_known_objects(&store);
         let faults = list_watch.faults().clone();
         let cache = store.clone();
         let controller = Controller::new(list_watch, fifo.clone(), move |popped| {
@@ -115,18 +116,18 @@ where
         Self { store, fifo, controller }
     }
 
-    /// The store that the informer fills; add indexes to it.
+    /// Returns the store; indexes can be added to it.
     pub fn store(&self) -> Indexer<K> {
         self.store.clone()
     }
 
-    /// Says, while the informer runs, whether the store holds what the first list held.
+    /// Returns a function that tells whether the store holds the first list.
     pub fn has_synced(&self) -> impl Fn() -> bool + Send + Sync + use<K> {
         let fifo = self.fifo.clone();
         move || fifo.has_synced()
     }
 
-    /// Changes how the reflector works.
+    /// Configures the reflector.
     #[must_use]
     pub fn reflector(mut self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
         self.controller = self.controller.reflector(tune);

@@ -1,4 +1,4 @@
-//! What handlers are told.
+//! Events for handlers.
 
 use std::fmt;
 
@@ -7,31 +7,32 @@ use kubewright_core::ObjectKey;
 
 /// A change in a cache.
 pub enum Event<K> {
-    /// An object is there that was not before.
+    /// An object was added.
     Added {
         /// The object.
         object: Lazy<K>,
-        /// Whether it was there when the handler began, rather than created since.
+        /// Whether it was in the cache when the handler was registered, or in the first list.
         is_in_initial_list: bool,
     },
-    /// An object changed, or it is time to look at it again.
+    /// An object was updated or resynced.
     Updated {
-        /// What the handler was last told of.
+        /// The last state that the handler got.
         old: Lazy<K>,
-        /// What it is now.
+        /// The new state.
         new: Lazy<K>,
     },
-    /// An object is gone.
+    /// An object was deleted.
     Deleted {
-        /// The last state that was seen.
+        /// The last known state.
         object: Lazy<K>,
-        /// The deletion itself was missed, so the object may have changed once more before it went.
+        /// The watch missed the deletion, so the last known state may be stale: client-go's
+        /// `DeletedFinalStateUnknown`.
         final_state_unknown: bool,
     },
 }
 
 impl<K> Event<K> {
-    /// The newest state of the object that the event is about.
+    /// Returns the newest state of the object.
     pub fn object(&self) -> &Lazy<K> {
         match self {
             Self::Added { object, .. } | Self::Deleted { object, .. } => object,
@@ -39,7 +40,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// What happened, in a word.
+    /// Returns the type of the event.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Added { .. } => "Added",
@@ -48,18 +49,18 @@ impl<K> Event<K> {
         }
     }
 
-    /// The key of the object: what goes into a work queue.
+    /// Returns the key of the object, for a work queue.
     pub fn key(&self) -> ObjectKey {
         self.object().key().clone()
     }
 
-    /// Whether nothing changed: the periodic look, or a list that found the object as it was.
+    /// Returns whether nothing changed: a resync, or a relist that found the same version.
     pub fn is_sync(&self) -> bool {
         matches!(self, Self::Updated { old, new } if old.same_version(new))
     }
 }
 
-// By hand, because deriving would ask the same of `K`.
+// Manual, because the derive would require the same of `K`.
 impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
         match self {

@@ -1,8 +1,8 @@
-//! A store that forgets.
+//! Store with expiry; client-go's `ExpirationCache`.
 //!
-//! [`ExpirationCache`] keeps each object for a time after it was last written. Nothing runs in the background: an
-//! object that has outlived its time is dropped when somebody asks for it. Use it for answers that are costly to get
-//! and may be a little old, not for the state of the cluster, which an informer keeps fresh.
+//! [`ExpirationCache`] keeps each object for a time after its last write. Nothing runs in the background: an
+//! expired object is dropped when it is read. Use it for results that are costly to get and may be slightly
+//! stale, not for the state of the cluster, which an informer keeps up to date.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use super::store::KeyFn;
 use kubewright_core::{KeyError, ObjectKey};
 
-/// Objects by key, each for a limited time. A clone is a handle to the same store.
+/// Objects by key, each for a limited time. Cheap to clone.
 ///
-/// The clock is tokio's, so it stands still in tests that pause it.
+/// The clock is tokio's, so it can be paused in tests.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ use kubewright_core::{KeyError, ObjectKey};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), kubewright::KeyError> {
-/// let cache = ExpirationCache::ttl(|name: &&str| name.parse::<ObjectKey>(), Duration::from_secs(30));
+/// let cache = ExpirationCache::with_ttl(|name: &&str| name.parse::<ObjectKey>(), Duration::from_secs(30));
 /// cache.add("default/a")?;
 /// tokio::time::advance(Duration::from_secs(20)).await;
 /// cache.add("default/b")?;
@@ -46,14 +46,14 @@ struct Shared<T> {
     state: Mutex<State<T>>,
 }
 
-/// How long an object is kept; `None` is for ever.
+/// Returns the TTL of an object; `None` never expires.
 type PolicyFn<T> = dyn Fn(&T) -> Option<Duration> + Send + Sync;
 
 struct State<T> {
-    /// The objects in the order in which they came in.
+    /// The objects in insertion order.
     entries: BTreeMap<u64, Entry<T>>,
-    places: HashMap<ObjectKey, u64>,
-    next_place: u64,
+    order: HashMap<ObjectKey, u64>,
+    next_number: u64,
 }
 
 struct Entry<T> {
@@ -63,28 +63,28 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// An object lives up to and including the last moment of its time.
+    /// Returns whether the object has not expired; the last instant is included.
     fn is_alive(&self, now: Instant) -> bool {
         self.expires.is_none_or(|expires| now <= expires)
     }
 }
 
 impl<T: Clone> ExpirationCache<T> {
-    /// A store that keeps every object for the same time after it was last written; zero keeps it for ever.
-    pub fn ttl(
+    /// Creates a store with one TTL after the last write; zero never expires.
+    pub fn with_ttl(
         key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static,
         ttl: Duration,
     ) -> Self {
         Self::new(key, move |_| (!ttl.is_zero()).then_some(ttl))
     }
 
-    /// A store that asks how long each object is to be kept, when the object is written; `None` is for ever.
+    /// Creates a store with a TTL per object, determined on every write; `None` never expires.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use kubewright::{ObjectKey, cache::ExpirationCache};
     /// type Answer = (&'static str, bool);
-    /// // What is known not to exist is asked for again sooner.
+    /// // Negative results expire sooner.
     /// let cache = ExpirationCache::new(
     ///     |answer: &Answer| answer.0.parse::<ObjectKey>(),
     ///     |answer| Some(if answer.1 { Duration::from_secs(300) } else { Duration::from_secs(5) }),
@@ -96,7 +96,7 @@ impl<T: Clone> ExpirationCache<T> {
         key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static,
         policy: impl Fn(&T) -> Option<Duration> + Send + Sync + 'static,
     ) -> Self {
-        let state = State { entries: BTreeMap::new(), places: HashMap::new(), next_place: 0 };
+        let state = State { entries: BTreeMap::new(), order: HashMap::new(), next_number: 0 };
         Self {
             shared: Arc::new(Shared {
                 key: Arc::new(key),
@@ -106,7 +106,7 @@ impl<T: Clone> ExpirationCache<T> {
         }
     }
 
-    /// Stores an object; one under the same key is replaced, and its time begins anew.
+    /// Stores an object, replacing the one with the same key and restarting its TTL.
     pub fn add(&self, object: T) -> Result<(), KeyError> {
         let entry = self.entry(object, Instant::now())?;
         self.shared.state.lock().put(entry);
@@ -118,37 +118,36 @@ impl<T: Clone> ExpirationCache<T> {
         self.add(object)
     }
 
-    /// Takes out the object under the key of this one and returns it, if it is there and still alive.
+    /// Removes the object with the same key and returns it, unless it has expired.
     pub fn delete(&self, object: &T) -> Result<Option<T>, KeyError> {
         let key = (self.shared.key)(object)?;
         let removed = self.shared.state.lock().remove(&key);
         Ok(removed.filter(|entry| entry.is_alive(Instant::now())).map(|entry| entry.object))
     }
 
-    /// Puts these objects in the place of all others; the time of all of them begins now. Nothing changes if one of
-    /// them has no key.
+    /// Replaces all objects; their TTL starts now. Nothing changes if one of them has no key.
     pub fn replace(&self, objects: impl IntoIterator<Item = T>) -> Result<(), KeyError> {
         let now = Instant::now();
         let entries =
             objects.into_iter().map(|object| self.entry(object, now)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.shared.state.lock();
         state.entries.clear();
-        state.places.clear();
+        state.order.clear();
         for entry in entries {
             state.put(entry);
         }
         Ok(())
     }
 
-    /// The object with the same key as this one, if it is still alive.
+    /// Returns the object with the same key, unless it has expired.
     pub fn get(&self, object: &T) -> Result<Option<T>, KeyError> {
         Ok(self.get_by_key(&(self.shared.key)(object)?))
     }
 
-    /// The object under a key, if it is still alive; one that is not is dropped.
+    /// Returns the object with a key; drops it if it has expired.
     pub fn get_by_key(&self, key: &ObjectKey) -> Option<T> {
         let mut state = self.shared.state.lock();
-        let entry = state.places.get(key).and_then(|place| state.entries.get(place))?;
+        let entry = state.order.get(key).and_then(|number| state.entries.get(number))?;
         if entry.is_alive(Instant::now()) {
             return Some(entry.object.clone());
         }
@@ -156,30 +155,29 @@ impl<T: Clone> ExpirationCache<T> {
         None
     }
 
-    /// All objects that are still alive, in the order in which they came in; the others are dropped.
+    /// Returns all objects that have not expired, in insertion order; drops the others.
     pub fn list(&self) -> Vec<T> {
         let now = Instant::now();
         let mut state = self.shared.state.lock();
-        let State { entries, places, .. } = &mut *state;
+        let State { entries, order, .. } = &mut *state;
         entries.retain(|_, entry| {
             let alive = entry.is_alive(now);
             if !alive {
-                places.remove(&entry.key);
+                order.remove(&entry.key);
             }
             alive
         });
         entries.values().map(|entry| entry.object.clone()).collect()
     }
 
-    /// The keys of all objects in the order in which they came in. An object that has outlived its time counts until
-    /// it is asked for.
+    /// Returns the keys of all objects in insertion order. Expired objects are included until they are read.
     pub fn list_keys(&self) -> Vec<ObjectKey> {
         self.shared.state.lock().entries.values().map(|entry| entry.key.clone()).collect()
     }
 
     fn entry(&self, object: T, now: Instant) -> Result<Entry<T>, KeyError> {
         let key = (self.shared.key)(&object)?;
-        // A time too long to be added to the clock is for ever.
+        // A TTL that overflows the clock never expires.
         let expires = (self.shared.policy)(&object).and_then(|ttl| now.checked_add(ttl));
         Ok(Entry { key, object, expires })
     }
@@ -187,15 +185,15 @@ impl<T: Clone> ExpirationCache<T> {
 
 impl<T> State<T> {
     fn put(&mut self, entry: Entry<T>) {
-        let place = *self.places.entry(entry.key.clone()).or_insert_with(|| {
-            self.next_place += 1;
-            self.next_place
+        let number = *self.order.entry(entry.key.clone()).or_insert_with(|| {
+            self.next_number += 1;
+            self.next_number
         });
-        self.entries.insert(place, entry);
+        self.entries.insert(number, entry);
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Entry<T>> {
-        self.places.remove(key).and_then(|place| self.entries.remove(&place))
+        self.order.remove(key).and_then(|number| self.entries.remove(&number))
     }
 }
 
@@ -223,7 +221,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(30);
 
     fn cache() -> ExpirationCache<Item> {
-        ExpirationCache::ttl(|item: &Item| item.0.parse(), TTL)
+        ExpirationCache::with_ttl(|item: &Item| item.0.parse(), TTL)
     }
 
     fn keys(cache: &ExpirationCache<Item>) -> Vec<String> {
@@ -231,19 +229,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_is_there_until_its_time_is_over() {
+    async fn an_object_is_returned_until_it_expires() {
         let cache = cache();
         cache.add(("a", 1)).unwrap();
         advance(TTL).await;
-        assert_eq!(cache.get(&("a", 0)).unwrap(), Some(("a", 1)), "the last moment still counts");
+        assert_eq!(cache.get(&("a", 0)).unwrap(), Some(("a", 1)), "the last instant is included");
         advance(Duration::from_millis(1)).await;
-        assert_eq!(keys(&cache), ["a"], "nothing is dropped before somebody asks");
+        assert_eq!(keys(&cache), ["a"], "nothing is dropped before a read");
         assert_eq!(cache.get_by_key(&ObjectKey::cluster("a")), None);
         assert_eq!(keys(&cache), [] as [&str; 0]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_update_begins_the_time_anew_and_keeps_the_place() {
+    async fn an_update_restarts_the_ttl_and_keeps_the_order() {
         let cache = cache();
         cache.add(("a", 1)).unwrap();
         cache.add(("b", 1)).unwrap();
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_expired_can_be_added_again() {
+    async fn an_expired_object_can_be_added_again() {
         let cache = cache();
         cache.add(("a", 1)).unwrap();
         advance(TTL * 2).await;
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_holds_what_is_alive_and_drops_the_rest() {
+    async fn a_list_returns_live_objects_and_drops_the_others() {
         let seconds = |item: &Item| Some(Duration::from_secs(item.1));
         let cache = ExpirationCache::new(|item: &Item| item.0.parse(), seconds);
         for item in [("a", 10), ("b", 100), ("c", 20), ("d", 100)] {
@@ -277,12 +275,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn zero_and_none_and_more_than_the_clock_can_count_are_for_ever() {
+    async fn zero_none_and_overflowing_ttls_never_expire() {
         let key = |item: &Item| item.0.parse();
         for cache in [
-            ExpirationCache::ttl(key, Duration::ZERO),
+            ExpirationCache::with_ttl(key, Duration::ZERO),
             ExpirationCache::new(key, |_| None),
-            ExpirationCache::ttl(key, Duration::MAX),
+            ExpirationCache::with_ttl(key, Duration::MAX),
         ] {
             cache.add(("a", 1)).unwrap();
             advance(Duration::from_secs(1_000_000)).await;
@@ -291,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn replace_takes_the_place_of_everything_and_begins_anew() {
+    async fn replace_replaces_all_objects_and_restarts_the_ttl() {
         let cache = cache();
         cache.add(("a", 1)).unwrap();
         cache.add(("b", 1)).unwrap();
@@ -309,12 +307,12 @@ mod tests {
         assert_eq!(cache.delete(&("a", 0)).unwrap(), Some(("a", 1)));
         assert_eq!(cache.delete(&("a", 0)).unwrap(), None);
         advance(TTL * 2).await;
-        assert_eq!(cache.delete(&("b", 0)).unwrap(), None, "what is deleted after its time was not there");
+        assert_eq!(cache.delete(&("b", 0)).unwrap(), None, "an expired object is not returned");
         assert_eq!(cache.list(), []);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_without_a_key_is_refused_and_changes_nothing() {
+    async fn an_object_without_a_key_is_rejected_and_changes_nothing() {
         let cache = cache();
         cache.add(("a", 1)).unwrap();
         assert!(

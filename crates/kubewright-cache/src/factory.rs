@@ -1,4 +1,4 @@
-//! One informer per kind and scope, however many parts of a program ask for it.
+//! Factory of shared informers: one per kind and scope.
 
 use std::{
     any::{Any, TypeId},
@@ -24,11 +24,11 @@ use super::{
     wire::codec::Form,
 };
 
-/// Makes informers and runs them together.
+/// Creates informers and runs them together; client-go's `SharedInformerFactory`.
 ///
 /// Handles are cheap and share the informers; each handle has a scope (namespace, selectors), so that
-/// `factory.namespace("shop").informer::<Pod>()` and `factory.informer::<Pod>()` are two informers, and either asked for
-/// twice is the same one. Dropping the last handle stops them.
+/// `factory.namespace("shop").informer::<Pod>()` and `factory.informer::<Pod>()` are two informers, and
+/// either one is created once. Dropping the last handle stops them.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -72,7 +72,7 @@ struct Scope {
     fields: Option<String>,
 }
 
-/// What makes two requests for an informer the same.
+/// The identity of an informer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Identity {
     rust_type: TypeId,
@@ -85,19 +85,19 @@ struct Entry {
     running: Option<Running>,
 }
 
-/// A factory was asked for something that cannot be.
+/// Error of [`InformerFactory`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactoryError {
-    /// Waiting for these would be waiting for ever.
+    /// These informers were not started, so they would never sync.
     #[error("not started: {0:?}; call start() after the last informer() and before wait_for_sync()")]
     NotStarted(Vec<String>),
-    /// The informers of this kind are made already.
+    /// Informers of this kind exist already.
     #[error("an informer of {0} exists already; tweak a kind before its first informer is asked for")]
-    TooLate(&'static str),
+    InformerExists(&'static str),
 }
 
-/// The part of an informer that does not depend on its type.
+/// The type-erased part of an informer.
 trait AnyInformer: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn start(&self) -> Running;
@@ -126,46 +126,46 @@ where
 type Tweak<K> = Box<dyn Fn(ListWatch<K>) -> ListWatch<K> + Send + Sync>;
 
 impl InformerFactory {
-    /// A factory of informers in all namespaces.
+    /// Creates a factory of informers in all namespaces.
     pub fn new(client: Client) -> Self {
         let shared = Shared { client, state: Mutex::default() };
         Self { shared: Arc::new(shared), scope: Scope::default(), resync: None }
     }
 
-    /// A handle whose informers have handlers that look at every object again in this period.
+    /// Sets the resync period of handlers that are registered through informers of this handle.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// How the informers made from now on keep their objects.
+    /// Sets the storage form of informers created from now on.
     #[must_use]
     pub fn form(self, form: Form) -> Self {
         self.shared.state.lock().form = form;
         self
     }
 
-    /// Tells this function, instead of the log, what went wrong in the informers made from now on.
+    /// Sets the handler of faults in informers created from now on; the default logs them.
     #[must_use]
     pub fn on_fault(self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
-        self.shared.state.lock().faults = Some(Faults::to(handler));
+        self.shared.state.lock().faults = Some(Faults::new(handler));
         self
     }
 
-    /// A handle to the same factory for one namespace.
+    /// Returns a handle to the same factory for one namespace.
     #[must_use]
     pub fn namespace(&self, namespace: impl Into<String>) -> Self {
         self.scoped(|scope| scope.namespace = Some(namespace.into()))
     }
 
-    /// A handle to the same factory for objects with matching labels.
+    /// Returns a handle to the same factory for objects with matching labels.
     #[must_use]
     pub fn labels(&self, selector: impl fmt::Display) -> Self {
         self.scoped(|scope| scope.labels = Some(selector.to_string()))
     }
 
-    /// A handle to the same factory for objects with matching fields.
+    /// Returns a handle to the same factory for objects with matching fields.
     #[must_use]
     pub fn fields(&self, selector: impl fmt::Display) -> Self {
         self.scoped(|scope| scope.fields = Some(selector.to_string()))
@@ -177,7 +177,7 @@ impl InformerFactory {
         handle
     }
 
-    /// Changes how every informer of one kind asks for its objects and keeps them: selectors, transform, form.
+    /// Configures the list-watch of every informer of one kind: selectors, transform, storage form.
     pub fn tweak<K>(
         &self,
         tweak: impl Fn(ListWatch<K>) -> ListWatch<K> + Send + Sync + 'static,
@@ -188,14 +188,14 @@ impl InformerFactory {
         let mut state = self.shared.state.lock();
         let rust_type = TypeId::of::<K>();
         if state.informers.keys().any(|identity| identity.rust_type == rust_type) {
-            return Err(FactoryError::TooLate(std::any::type_name::<K>()));
+            return Err(FactoryError::InformerExists(std::any::type_name::<K>()));
         }
         let tweak: Tweak<K> = Box::new(tweak);
         state.tweaks.insert(rust_type, Box::new(tweak));
         Ok(())
     }
 
-    /// The informer of a kind with a Rust type. For metadata only, ask for `PartialObjectMeta<K>`.
+    /// Returns the informer of a kind with a Rust type. For metadata only, use `PartialObjectMeta<K>`.
     pub fn informer<K>(&self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -203,14 +203,14 @@ impl InformerFactory {
         self.informer_of(())
     }
 
-    /// The informer of a kind that is known only at run time.
+    /// Returns the informer of a kind that is known only at run time.
     ///
-    /// The kind need not exist yet: the informer tries until it does.
+    /// The kind need not exist yet: the informer retries until it does.
     pub fn dynamic(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
         self.informer_of(resource.clone())
     }
 
-    /// The informer of the metadata of a kind that is known only at run time.
+    /// Returns the metadata-only informer of a kind that is known only at run time.
     pub fn metadata(&self, resource: &ApiResource) -> SharedInformer<PartialObjectMeta<DynamicObject>> {
         self.informer_of(resource.clone())
     }
@@ -246,7 +246,7 @@ impl InformerFactory {
         }
     }
 
-    /// Starts every informer that is not running yet. Informers asked for later need another start.
+    /// Starts every informer that is not running yet. Informers created later need another start.
     pub fn start(&self) {
         for entry in self.shared.state.lock().informers.values_mut() {
             if entry.running.is_none() {
@@ -255,8 +255,7 @@ impl InformerFactory {
         }
     }
 
-    /// Waits until the cache of every informer has synced. Put a time-out around it: a kind that does not exist never
-    /// syncs.
+    /// Waits until every informer has synced. Add a timeout: a kind that does not exist never syncs.
     pub async fn wait_for_sync(&self) -> Result<(), FactoryError> {
         let waits: Vec<_> = {
             let state = self.shared.state.lock();
@@ -275,7 +274,7 @@ impl InformerFactory {
         Ok(())
     }
 
-    /// Stops an informer and forgets it; asked for again, it is made anew. Handles to it keep their last content.
+    /// Stops an informer and removes it from the factory. Handles to it keep their last content.
     pub async fn remove<K>(&self, informer: &SharedInformer<K>)
     where
         K: Resource + DeserializeOwned + Send + Sync + 'static,
@@ -288,7 +287,7 @@ impl InformerFactory {
                     .informer
                     .as_any()
                     .downcast_ref::<SharedInformer<K>>()
-                    .is_some_and(|held| held.is(informer))
+                    .is_some_and(|held| held.ptr_eq(informer))
             });
             at.and_then(|at| state.informers.shift_remove_index(at))
         };

@@ -1,26 +1,26 @@
-//! What goes wrong while a cache follows the API server, and who is told.
+//! Recoverable errors of caches.
 
 use std::{fmt, sync::Arc};
 
 use super::{index::IndexError, list_watch::ListWatchError, object::DecodeError};
 use kubewright_core::ObjectKey;
 
-/// Something that went wrong and that the cache carried on from.
+/// An error that a cache recovered from.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// An object does not fit the Rust type. It stays in the cache; only reading it fails. Reported once per version.
+    /// An object does not decode. It stays in the cache; only reading it fails. Reported once per version.
     #[error(transparent)]
     Undecodable(#[from] DecodeError),
-    /// Something arrived that no cache can hold: no metadata, no name, or another kind. It was passed over.
-    #[error("passed over an object{}: {reason}", .key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default())]
+    /// An object cannot be cached: no metadata, no name, or another kind. It was skipped.
+    #[error("skipped an object{}: {reason}", .key.as_ref().map(|key| format!(" ({key})")).unwrap_or_default())]
     Unusable {
-        /// Which object, as far as it says.
+        /// The key, as far as known.
         key: Option<ObjectKey>,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A list or a watch failed. The reflector tries again by itself.
+    /// A list or a watch failed. The reflector retries it.
     #[error(transparent)]
     ListWatch(#[from] ListWatchError),
     /// An index function failed. The object is in the cache but not in that index.
@@ -29,19 +29,19 @@ pub enum Fault {
     /// A handler panicked. It gets the next event all the same.
     #[error("an event handler panicked on {key}: {message}")]
     HandlerPanicked {
-        /// The object whose event it was handling.
+        /// The object of the event.
         key: ObjectKey,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
 }
 
-/// Tells whoever wants to know; by default, the log.
+/// Handler of faults; the default logs them.
 #[derive(Clone)]
 pub(crate) struct Faults(Arc<dyn Fn(&Fault) + Send + Sync>);
 
 impl Faults {
-    pub(crate) fn to(handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
         Self(Arc::new(handler))
     }
 
@@ -52,7 +52,7 @@ impl Faults {
 
 impl Default for Faults {
     fn default() -> Self {
-        Self::to(|fault| tracing::warn!(target: "kubewright::cache", "{fault}"))
+        Self::new(|fault| tracing::warn!(target: "kubewright::cache", "{fault}"))
     }
 }
 

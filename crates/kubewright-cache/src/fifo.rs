@@ -1,13 +1,13 @@
-//! A queue of objects that holds each object once, in its latest state.
+//! Queue of objects in their latest state; client-go's `FIFO`.
 //!
-//! [`Fifo`] is for a consumer that wants to see every object once, as it is now, and does not care about objects
-//! that are gone: an object that changes while it waits is replaced in its place, and one that is deleted leaves the
-//! queue. A consumer that must hear of deletions, or of every step in between, wants a `DeltaFifo`; one that works on
-//! keys and may fail wants a work queue.
+//! [`Fifo`] is for a consumer that processes every object once, in its current state, and ignores deleted
+//! objects: an object that changes while queued is replaced in place, and one that is deleted leaves the
+//! queue. A consumer that needs deletions, or every intermediate state, uses a `DeltaFifo`; one that works on
+//! keys and may fail uses a work queue.
 //!
-//! Where this queue is stricter than client-go's: objects come out in the order in which they came in, after
-//! [`Fifo::replace`] too; an object that is deleted and added again goes to the end; and a deletion counts towards
-//! [`Fifo::has_synced`] at once instead of with the next pop.
+//! Stricter than client-go's: objects are popped in insertion order, after [`Fifo::replace`] too; an object
+//! that is deleted and added again goes to the end; and a deletion counts towards [`Fifo::has_synced`] at
+//! once instead of with the next pop.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use super::store::KeyFn;
 use kubewright_core::{KeyError, ObjectKey};
 
-/// A queue in which every object waits once, in its latest state. A clone is a handle to the same queue.
+/// A queue in which every object is queued once, in its latest state. Cheap to clone.
 ///
 /// ```
 /// use kubewright::{ObjectKey, cache::Fifo};
@@ -31,8 +31,8 @@ use kubewright_core::{KeyError, ObjectKey};
 /// let fifo = Fifo::new(|line: &(&str, u32)| line.0.parse::<ObjectKey>());
 /// fifo.add(("default/a", 1))?;
 /// fifo.add(("default/b", 1))?;
-/// fifo.add(("default/a", 2))?;               // replaces the first one, which keeps its place
-/// fifo.delete(&("default/b", 0))?;           // b will never be seen
+/// fifo.add(("default/a", 2))?;               // replaces the first one in place
+/// fifo.delete(&("default/b", 0))?;           // b is never popped
 ///
 /// assert_eq!(fifo.pop().await, Some(("default/a", 2)));
 /// fifo.close();
@@ -44,12 +44,12 @@ pub struct Fifo<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// What [`Fifo::pop_process`] does with the object after the function has seen it.
+/// Result of the function of [`Fifo::pop_process`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Popped<R> {
-    /// The object is done with.
+    /// The object is finished.
     Done(R),
-    /// The object goes back to the end of the queue, unless a newer state of it has come in the meantime.
+    /// The object is queued again at the end, unless a newer state was queued meanwhile.
     Requeue(R),
 }
 
@@ -60,13 +60,13 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// The objects by the order in which they wait.
+    /// The objects in the order of the queue.
     queue: BTreeMap<u64, Waiting<T>>,
     places: HashMap<ObjectKey, u64>,
     next_place: u64,
-    /// Whether anything was ever put in; the first `replace` counts as the initial list only before that.
+    /// Whether anything was ever queued; the first `replace` is the initial list only before that.
     populated: bool,
-    /// Objects of the initial list that still wait or are being processed.
+    /// Number of objects of the initial list that are queued or being processed.
     initial_left: usize,
     closed: bool,
 }
@@ -78,8 +78,8 @@ struct Waiting<T> {
 }
 
 impl<T: Clone> Fifo<T> {
-    /// An empty queue of objects whose key the function tells; for a `Fifo<Arc<Pod>>` that is
-    /// `|pod| ObjectKey::of(&**pod, &())`.
+    /// Creates an empty queue with a key function; for a `Fifo<Arc<Pod>>` that is `|pod|
+    /// ObjectKey::of(&**pod, &())`.
     pub fn new(key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static) -> Self {
         let state = State {
             queue: BTreeMap::new(),
@@ -98,24 +98,22 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// Queues an object, or replaces the state of the one that waits under the same key.
+    /// Queues an object, or replaces the queued one with the same key.
     pub fn add(&self, object: T) -> Result<(), KeyError> {
-        let key = (self.shared.key)(&object)?;
-        let mut state = self.shared.state.lock();
-        state.populated = true;
-        state.put(key, object, true);
-        drop(state);
-        self.shared.arrivals.notify_one();
-        Ok(())
+        self.put(object, true)
     }
 
-    /// Queues an object unless one waits under its key: for putting back what could not be processed, without
+    /// Queues an object unless one with its key is queued: for objects that could not be processed, without
     /// overwriting a newer state.
     pub fn add_if_not_present(&self, object: T) -> Result<(), KeyError> {
+        self.put(object, false)
+    }
+
+    fn put(&self, object: T, overwrite: bool) -> Result<(), KeyError> {
         let key = (self.shared.key)(&object)?;
         let mut state = self.shared.state.lock();
         state.populated = true;
-        state.put(key, object, false);
+        state.put(key, object, overwrite);
         drop(state);
         self.shared.arrivals.notify_one();
         Ok(())
@@ -126,7 +124,7 @@ impl<T: Clone> Fifo<T> {
         self.add(object)
     }
 
-    /// Takes an object out of the queue; nobody will see it. Returns what waited under its key.
+    /// Removes an object from the queue and returns it.
     pub fn delete(&self, object: &T) -> Result<Option<T>, KeyError> {
         let key = (self.shared.key)(object)?;
         let mut state = self.shared.state.lock();
@@ -134,10 +132,10 @@ impl<T: Clone> Fifo<T> {
         Ok(state.remove(&key))
     }
 
-    /// Puts these objects in the place of all that wait, in the given order; the last of several under one key
-    /// counts. Nothing changes if one of them has no key.
+    /// Replaces all queued objects, in the given order; of several with one key the last one counts. Nothing
+    /// changes if one of them has no key.
     ///
-    /// The first `replace` of a queue that was never touched is its initial list; see [`Fifo::has_synced`].
+    /// The first `replace` of an unused queue is its initial list; see [`Fifo::has_synced`].
     pub fn replace(&self, objects: impl IntoIterator<Item = T>) -> Result<(), KeyError> {
         let keyed = objects
             .into_iter()
@@ -148,7 +146,7 @@ impl<T: Clone> Fifo<T> {
         let first = !std::mem::replace(&mut state.populated, true);
         let old = std::mem::take(&mut state.queue);
         state.places.clear();
-        // An object of the initial list that is still in the new list is still to be waited for.
+        // An object of the initial list that is in the new list still counts as initial.
         let initial: HashMap<_, _> =
             old.into_values().map(|waiting| (waiting.key, waiting.initial)).collect();
         let waited_for = initial.values().filter(|initial| **initial).count();
@@ -165,31 +163,30 @@ impl<T: Clone> Fifo<T> {
         Ok(())
     }
 
-    /// Does nothing: whatever is in the queue waits to be popped. It is here because every queue of a reflector has
-    /// it.
+    /// Does nothing: everything in the queue will be popped. Part of client-go's `Queue` interface.
     pub fn resync(&self) {}
 
-    /// Whether the initial list has been worked off: every object of the first [`Fifo::replace`] was popped and
-    /// processed, or is gone. A queue that begins with anything else than a `replace` has no initial list and is in
-    /// sync at once.
+    /// Returns whether the initial list is finished: every object of the first [`Fifo::replace`] was
+    /// processed or deleted. A queue that starts with anything else than a `replace` has no initial list and
+    /// is synced at once.
     pub fn has_synced(&self) -> bool {
         self.shared.state.lock().has_synced()
     }
 
-    /// Takes the next object out, waiting until there is one. `None` once the queue is closed and empty.
+    /// Pops the next object, waiting until there is one. `None` once the queue is closed and empty.
     ///
-    /// A caller that stops waiting loses nothing: an object leaves the queue only when it is returned.
+    /// Cancel safe: an object leaves the queue only when it is returned.
     pub async fn pop(&self) -> Option<T> {
         let (waiting, _) = self.next().await?;
         drop(Counted { shared: &self.shared, initial: waiting.initial });
         Some(waiting.object)
     }
 
-    /// Takes the next object out and hands it to a function, together with whether it is part of the initial list
-    /// that is not worked off yet. The function says whether the object goes back.
+    /// Pops the next object and passes it to a function, with whether the initial list is unfinished. The
+    /// function decides whether the object is queued again.
     ///
-    /// [`Fifo::has_synced`] counts the object only after the function has returned. The queue is not locked in the
-    /// meantime: the function may use it.
+    /// [`Fifo::has_synced`] counts the object only after the function has returned. The queue is not locked
+    /// meanwhile: the function may use it.
     ///
     /// ```
     /// # use kubewright::{ObjectKey, cache::{Fifo, Popped}};
@@ -219,7 +216,7 @@ impl<T: Clone> Fifo<T> {
 
     async fn next(&self) -> Option<(Waiting<T>, bool)> {
         loop {
-            // Registered before the look at the queue, so that an arrival in between is not missed.
+            // Registered before the queue is checked, so that no notification is missed.
             let mut arrival = std::pin::pin!(self.shared.arrivals.notified());
             arrival.as_mut().enable();
             {
@@ -237,41 +234,42 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// The object that waits under a key.
+    /// Returns the queued object with a key.
     pub fn get_by_key(&self, key: &ObjectKey) -> Option<T> {
         let state = self.shared.state.lock();
         state.places.get(key).and_then(|place| state.queue.get(place)).map(|waiting| waiting.object.clone())
     }
 
-    /// All objects that wait, the next one first.
+    /// Returns all queued objects, the next one first.
     pub fn list(&self) -> Vec<T> {
         self.shared.state.lock().queue.values().map(|waiting| waiting.object.clone()).collect()
     }
 
-    /// How many objects wait.
+    /// Returns the number of queued objects.
     pub fn len(&self) -> usize {
         self.shared.state.lock().queue.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends the queue: what waits can still be popped, then `pop` returns `None`. Objects can still be added.
+    /// Closes the queue: queued objects can still be popped, then `pop` returns `None`. Objects can still be
+    /// added.
     pub fn close(&self) {
         self.shared.state.lock().closed = true;
         self.shared.arrivals.notify_waiters();
     }
 
-    /// Whether the queue was closed.
+    /// Returns whether the queue is closed.
     pub fn is_closed(&self) -> bool {
         self.shared.state.lock().closed
     }
 }
 
 impl<T> State<T> {
-    /// Queues an object. If one waits under the key it keeps its place, and its state is replaced if `overwrite`.
+    /// Queues an object. One with the same key keeps its place, and is replaced if `overwrite`.
     fn put(&mut self, key: ObjectKey, object: T, overwrite: bool) {
         if let Some(waiting) = self.places.get(&key).and_then(|place| self.queue.get_mut(place)) {
             if overwrite {
@@ -302,7 +300,7 @@ impl<T> State<T> {
     }
 }
 
-/// An object of the initial list on its way through a process function.
+/// Counts an object of the initial list as processed on drop.
 struct Counted<'a, T> {
     shared: &'a Shared<T>,
     initial: bool,

@@ -9,13 +9,13 @@ fn fifo() -> Fifo<Item> {
     Fifo::new(|item: &Item| item.0.parse())
 }
 
-/// What can be popped without waiting.
+/// Pops all queued objects.
 fn drain(fifo: &Fifo<Item>) -> Vec<Item> {
     std::iter::from_fn(|| fifo.pop().now_or_never().flatten()).collect()
 }
 
 #[test]
-fn objects_come_out_in_the_order_in_which_they_came_in() {
+fn objects_are_popped_in_insertion_order() {
     let fifo = fifo();
     for item in [("c", 1), ("a", 2), ("b", 3)] {
         fifo.add(item).unwrap();
@@ -26,7 +26,7 @@ fn objects_come_out_in_the_order_in_which_they_came_in() {
 }
 
 #[test]
-fn only_the_latest_state_of_an_object_is_seen_in_its_old_place() {
+fn only_the_latest_state_of_an_object_is_popped_in_its_old_place() {
     let fifo = fifo();
     fifo.add(("a", 1)).unwrap();
     fifo.add(("b", 1)).unwrap();
@@ -38,7 +38,7 @@ fn only_the_latest_state_of_an_object_is_seen_in_its_old_place() {
 }
 
 #[test]
-fn a_deleted_object_vanishes_and_comes_back_at_the_end() {
+fn a_deleted_object_is_not_popped_and_is_queued_again_at_the_end() {
     let fifo = fifo();
     for item in [("a", 1), ("b", 1), ("c", 1)] {
         fifo.add(item).unwrap();
@@ -51,7 +51,7 @@ fn a_deleted_object_vanishes_and_comes_back_at_the_end() {
 }
 
 #[test]
-fn adding_what_is_present_changes_nothing() {
+fn adding_a_present_object_changes_nothing() {
     let fifo = fifo();
     fifo.add(("a", 2)).unwrap();
     fifo.add_if_not_present(("a", 1)).unwrap();
@@ -60,7 +60,7 @@ fn adding_what_is_present_changes_nothing() {
 }
 
 #[test]
-fn replace_takes_the_place_of_everything() {
+fn replace_replaces_everything() {
     let fifo = fifo();
     fifo.add(("a", 1)).unwrap();
     fifo.add(("b", 1)).unwrap();
@@ -70,7 +70,7 @@ fn replace_takes_the_place_of_everything() {
 }
 
 #[test]
-fn an_object_without_a_key_is_refused_and_changes_nothing() {
+fn an_object_without_a_key_is_rejected_and_changes_nothing() {
     let fifo = fifo();
     fifo.add(("a", 1)).unwrap();
     assert!(fifo.add(("", 1)).is_err());
@@ -81,19 +81,19 @@ fn an_object_without_a_key_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn the_initial_list_is_in_sync_when_it_is_worked_off() {
+fn the_initial_list_is_synced_when_it_is_processed() {
     let pop = |fifo: &Fifo<Item>| fifo.pop().now_or_never().flatten();
     let untouched = fifo();
     assert!(!untouched.has_synced());
 
     let empty = fifo();
     empty.replace([]).unwrap();
-    assert!(empty.has_synced(), "an empty initial list is worked off at once");
+    assert!(empty.has_synced(), "an empty initial list is synced at once");
 
     for begin in [Fifo::add, Fifo::update, Fifo::add_if_not_present] {
         let fifo = fifo();
         begin(&fifo, ("a", 1)).unwrap();
-        assert!(fifo.has_synced(), "a queue that begins otherwise has no initial list");
+        assert!(fifo.has_synced(), "a queue that starts otherwise has no initial list");
         fifo.replace([("b", 1)]).unwrap();
         assert!(fifo.has_synced());
     }
@@ -112,23 +112,23 @@ fn the_initial_list_is_in_sync_when_it_is_worked_off() {
 }
 
 #[test]
-fn what_is_deleted_or_replaced_away_is_not_waited_for() {
+fn deleted_and_replaced_objects_are_not_waited_for() {
     let fifo = fifo();
     fifo.replace([("a", 1), ("b", 1), ("c", 1)]).unwrap();
     fifo.delete(&("a", 1)).unwrap();
     fifo.replace([("b", 2), ("new", 1)]).unwrap();
-    assert!(!fifo.has_synced(), "b is still to be seen");
+    assert!(!fifo.has_synced(), "b is not popped yet");
     assert_eq!(fifo.pop().now_or_never().flatten(), Some(("b", 2)));
     assert!(fifo.has_synced());
 }
 
 #[tokio::test]
-async fn the_process_function_knows_the_initial_list_and_can_put_back() {
+async fn the_process_function_gets_the_initial_list_flag_and_can_requeue() {
     let fifo = fifo();
     fifo.replace([("a", 1)]).unwrap();
     let seen = fifo
         .pop_process(|item, initial| {
-            assert!(!fifo.has_synced(), "an object counts when it is processed");
+            assert!(!fifo.has_synced(), "an object counts once it is processed");
             fifo.add(("b", 1)).unwrap();
             Popped::Requeue((*item, initial))
         })
@@ -141,7 +141,7 @@ async fn the_process_function_knows_the_initial_list_and_can_put_back() {
 }
 
 #[tokio::test]
-async fn putting_back_does_not_overwrite_a_newer_state() {
+async fn requeueing_does_not_overwrite_a_newer_state() {
     let fifo = fifo();
     fifo.add(("a", 1)).unwrap();
     fifo.pop_process(|_, _| {
@@ -153,7 +153,7 @@ async fn putting_back_does_not_overwrite_a_newer_state() {
 }
 
 #[test]
-fn a_function_that_panics_leaves_the_queue_in_order() {
+fn a_panic_in_the_function_leaves_the_queue_usable() {
     let fifo = fifo();
     fifo.replace([("a", 1), ("b", 1)]).unwrap();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -178,7 +178,7 @@ async fn pop_waits_for_the_next_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_waiter_gets_an_object_of_its_own() {
+async fn every_waiter_gets_another_object() {
     let fifo = fifo();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
@@ -197,20 +197,20 @@ async fn every_waiter_gets_an_object_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_gives_up_takes_nothing_with_it() {
+async fn a_cancelled_pop_loses_no_object() {
     let fifo = fifo();
     let mut first = Box::pin(fifo.pop());
     let mut second = Box::pin(fifo.pop());
     assert!(first.as_mut().now_or_never().is_none());
     assert!(second.as_mut().now_or_never().is_none());
     fifo.add(("a", 1)).unwrap();
-    // The first has been woken and goes away without looking.
+    // The first has been woken and is dropped without being polled.
     drop(first);
     assert_eq!(second.await, Some(("a", 1)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_queue_is_emptied_and_then_ends() {
+async fn a_closed_queue_returns_the_remaining_objects_and_then_none() {
     let fifo = fifo();
     let waiting = tokio::spawn({
         let fifo = fifo.clone();

@@ -1,7 +1,7 @@
-//! A queue of objects that hands out the smallest first.
+//! Priority queue with keys; client-go's `Heap`.
 //!
-//! [`Heap`] is what a scheduler needs: objects by priority, found and changed by their key while they wait. Objects
-//! of the same rank come out in the order in which they came in.
+//! [`Heap`] is what a scheduler needs: objects by priority, found and changed by key while queued. Objects of
+//! equal priority are popped in insertion order.
 
 use std::{fmt, sync::Arc};
 
@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 use super::store::KeyFn;
 use kubewright_core::{KeyError, ObjectKey};
 
-/// Why a heap did not take an object.
+/// Error from adding an object to a heap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeapError {
-    /// The heap was closed; nothing can be added any more.
+    /// The heap is closed.
     #[error("the heap is closed; nothing can be added to it")]
     Closed,
     /// The object has no key.
@@ -23,7 +24,7 @@ pub enum HeapError {
     Key(#[from] KeyError),
 }
 
-/// A priority queue of objects with keys. A clone is a handle to the same heap.
+/// A priority queue of objects with keys. Cheap to clone.
 ///
 /// ```
 /// use kubewright::{ObjectKey, cache::Heap};
@@ -33,7 +34,7 @@ pub enum HeapError {
 /// type Job = (&'static str, u32);
 /// let heap = Heap::new(|job: &Job| job.0.parse::<ObjectKey>(), |one: &Job, other: &Job| one.1 < other.1);
 /// heap.bulk_add([("default/slow", 30), ("default/fast", 1), ("default/medium", 5)])?;
-/// heap.update(("default/slow", 2))?;          // moves up
+/// heap.update(("default/slow", 2))?;          // moves forward
 ///
 /// assert_eq!(heap.pop().await, Some(("default/fast", 1)));
 /// assert_eq!(heap.pop().await, Some(("default/slow", 2)));
@@ -63,15 +64,15 @@ struct State<T> {
 
 struct Entry<T> {
     object: T,
-    /// When the object came, to keep equals in order.
+    /// The insertion number, to keep equal objects in order.
     arrival: u64,
-    /// Where `State::order` names this entry.
+    /// The position in `State::order`.
     position: usize,
 }
 
 impl<T: Clone> Heap<T> {
-    /// An empty heap. `less` says whether the first object comes out before the second; it must be consistent and
-    /// must not use the heap.
+    /// Creates an empty heap. `less` returns whether the first object is popped before the second; it must be
+    /// a strict weak order and must not use the heap.
     pub fn new(
         key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static,
         less: impl Fn(&T, &T) -> bool + Send + Sync + 'static,
@@ -87,18 +88,18 @@ impl<T: Clone> Heap<T> {
         }
     }
 
-    /// Adds an object, or replaces the one under its key and moves it to its new place.
+    /// Adds an object, or replaces the one with its key and moves it to its new place.
     pub fn add(&self, object: T) -> Result<(), HeapError> {
         self.put([object], true)
     }
 
-    /// Adds objects all at once: nobody who waits sees the first of them before the last is in. Nothing changes if
-    /// one of them has no key.
+    /// Adds objects at once: waiters do not see the first of them before the last is added. Nothing changes
+    /// if one of them has no key.
     pub fn bulk_add(&self, objects: impl IntoIterator<Item = T>) -> Result<(), HeapError> {
         self.put(objects, true)
     }
 
-    /// Adds an object unless there is one under its key: for putting back what could not be processed, without
+    /// Adds an object unless there is one with its key: for objects that could not be processed, without
     /// overwriting a newer state. This is client-go's `AddIfNotPresent`.
     pub fn add_if_absent(&self, object: T) -> Result<(), HeapError> {
         self.put([object], false)
@@ -131,7 +132,7 @@ impl<T: Clone> Heap<T> {
         Ok(())
     }
 
-    /// Takes out the object under the key of this one and returns it; `None` if there is none.
+    /// Removes the object with the same key and returns it; `None` if there is none.
     pub fn delete(&self, object: &T) -> Result<Option<T>, KeyError> {
         let key = (self.shared.key)(object)?;
         let mut state = self.shared.state.lock();
@@ -140,12 +141,12 @@ impl<T: Clone> Heap<T> {
         Ok(state.take(position, &*self.shared.less))
     }
 
-    /// Takes the smallest object out, waiting until there is one. `None` once the heap is closed and empty.
+    /// Pops the smallest object, waiting until there is one. `None` once the heap is closed and empty.
     ///
-    /// A caller that stops waiting loses nothing: an object leaves the heap only when it is returned.
+    /// Cancel safe: an object leaves the heap only when it is returned.
     pub async fn pop(&self) -> Option<T> {
         loop {
-            // Registered before the look at the heap, so that an arrival in between is not missed.
+            // Registered before the heap is checked, so that no notification is missed.
             let mut arrival = std::pin::pin!(self.shared.arrivals.notified());
             arrival.as_mut().enable();
             {
@@ -161,22 +162,22 @@ impl<T: Clone> Heap<T> {
         }
     }
 
-    /// The object with the same key as this one.
+    /// Returns the object with the same key.
     pub fn get(&self, object: &T) -> Result<Option<T>, KeyError> {
         Ok(self.get_by_key(&(self.shared.key)(object)?))
     }
 
-    /// The object under a key.
+    /// Returns the object with a key.
     pub fn get_by_key(&self, key: &ObjectKey) -> Option<T> {
         self.shared.state.lock().entries.get(key).map(|entry| entry.object.clone())
     }
 
-    /// All objects in the order in which they came in, which is not the order in which they will come out.
+    /// Returns all objects in insertion order, not in the order of priority.
     pub fn list(&self) -> Vec<T> {
         self.collect(|_, entry| entry.object.clone())
     }
 
-    /// The keys of all objects in the order in which they came in.
+    /// Returns the keys of all objects in insertion order.
     pub fn list_keys(&self) -> Vec<ObjectKey> {
         self.collect(|key, _| key.clone())
     }
@@ -188,23 +189,24 @@ impl<T: Clone> Heap<T> {
         entries.into_iter().map(|(key, entry)| show(key, entry)).collect()
     }
 
-    /// How many objects are in the heap.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.shared.state.lock().order.len()
     }
 
-    /// Whether the heap is empty.
+    /// Returns whether the heap is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends the heap: nothing can be added, what is in it can still be popped, then `pop` returns `None`.
+    /// Closes the heap: nothing can be added, the remaining objects can still be popped, then `pop` returns
+    /// `None`.
     pub fn close(&self) {
         self.shared.state.lock().closed = true;
         self.shared.arrivals.notify_waiters();
     }
 
-    /// Whether the heap was closed.
+    /// Returns whether the heap is closed.
     pub fn is_closed(&self) -> bool {
         self.shared.state.lock().closed
     }
@@ -228,7 +230,7 @@ impl<T> State<T> {
         self.up(position, less);
     }
 
-    /// Takes out the entry at a position; `None` if there is no such position.
+    /// Removes the entry at a position; `None` if there is no such position.
     fn take(&mut self, position: usize, less: &LessFn<T>) -> Option<T> {
         if position >= self.order.len() {
             return None;
@@ -237,7 +239,7 @@ impl<T> State<T> {
         self.swap(position, last);
         let index = self.order.pop()?;
         let (_, entry) = self.entries.swap_remove_index(index)?;
-        // The last entry has moved to the free index; its position must name it there.
+        // `swap_remove_index` has moved the last entry to this index: correct its position.
         if let Some((_, moved)) = self.entries.get_index(index) {
             self.order[moved.position] = index;
         }
@@ -247,7 +249,7 @@ impl<T> State<T> {
         Some(entry.object)
     }
 
-    /// Moves the entry at a position to where it belongs, when all others are in order.
+    /// Restores the heap order after the entry at a position has changed.
     fn restore(&mut self, position: usize, less: &LessFn<T>) {
         if self.up(position, less) == position {
             self.down(position, less);
@@ -283,7 +285,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether the entry at one position comes out before the one at another.
+    /// Returns whether the entry at one position is popped before the one at another.
     fn before(&self, one: usize, other: usize, less: &LessFn<T>) -> bool {
         let (one, other) = (&self.entries[self.order[one]], &self.entries[self.order[other]]);
         less(&one.object, &other.object) || (one.arrival < other.arrival && !less(&other.object, &one.object))

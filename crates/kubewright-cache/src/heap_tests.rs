@@ -20,27 +20,27 @@ fn drain(heap: &Heap<Item>) -> Vec<Item> {
 }
 
 #[test]
-fn the_smallest_comes_out_first_and_adding_again_updates() {
+fn the_smallest_is_popped_first_and_adding_again_updates() {
     let heap = heap();
     for item in [("foo", 10), ("bar", 1), ("baz", 11), ("zab", 30), ("foo", 13)] {
         heap.add(item).unwrap();
     }
     assert_eq!(heap.pop().now_or_never().flatten(), Some(("bar", 1)));
     assert_eq!(heap.pop().now_or_never().flatten(), Some(("baz", 11)));
-    assert_eq!(heap.delete(&("baz", 11)).unwrap(), None, "what was popped is gone");
+    assert_eq!(heap.delete(&("baz", 11)).unwrap(), None, "a popped object is gone");
     heap.add(("foo", 14)).unwrap();
     assert_eq!(drain(&heap), [("foo", 14), ("zab", 30)]);
 }
 
 #[test]
-fn equals_come_out_in_the_order_in_which_they_came_in() {
+fn equal_objects_are_popped_in_insertion_order() {
     let heap = filled(&[("c", 1), ("a", 1), ("z", 0), ("b", 1)]);
     heap.update(("a", 0)).unwrap();
     assert_eq!(drain(&heap), [("a", 0), ("z", 0), ("c", 1), ("b", 1)]);
 }
 
 #[test]
-fn adding_what_is_absent_only_leaves_the_present_alone() {
+fn adding_a_present_object_if_absent_changes_nothing() {
     let heap = heap();
     for item in [("foo", 10), ("bar", 1), ("baz", 11), ("zab", 30), ("foo", 13)] {
         heap.add_if_absent(item).unwrap();
@@ -57,7 +57,7 @@ fn deleting_head_middle_and_tail_keeps_the_order() {
     assert_eq!(heap.delete(&("bar", 200)).unwrap(), Some(("bar", 1)), "the key counts, not the value");
     assert_eq!(heap.pop().now_or_never().flatten(), Some(("foo", 10)));
     heap.bulk_add([("zab", 30), ("faz", 30)]).unwrap();
-    assert_eq!(heap.delete(&("nobody", 10)).unwrap(), None);
+    assert_eq!(heap.delete(&("absent", 10)).unwrap(), None);
     assert_eq!(heap.len(), 4);
     assert_eq!(heap.delete(&("bal", 31)).unwrap(), Some(("bal", 31)));
     assert_eq!(heap.delete(&("zab", 30)).unwrap(), Some(("zab", 30)));
@@ -66,7 +66,7 @@ fn deleting_head_middle_and_tail_keeps_the_order() {
 }
 
 #[test]
-fn an_update_moves_both_ways() {
+fn an_update_moves_in_both_directions() {
     let heap = filled(&[("foo", 10), ("bar", 1), ("bal", 31), ("baz", 11)]);
     heap.update(("baz", 0)).unwrap();
     assert_eq!(heap.pop().now_or_never().flatten(), Some(("baz", 0)));
@@ -75,11 +75,11 @@ fn an_update_moves_both_ways() {
 }
 
 #[test]
-fn objects_are_found_by_key_and_listed_as_they_came() {
+fn objects_are_found_by_key_and_listed_in_insertion_order() {
     let heap = filled(&[("foo", 10), ("bar", 1), ("bal", 31), ("baz", 11)]);
     assert_eq!(heap.get_by_key(&ObjectKey::cluster("baz")), Some(("baz", 11)));
-    assert_eq!(heap.get_by_key(&ObjectKey::cluster("nobody")), None);
-    assert_eq!(heap.get(&("nobody", 0)).unwrap(), None);
+    assert_eq!(heap.get_by_key(&ObjectKey::cluster("absent")), None);
+    assert_eq!(heap.get(&("absent", 0)).unwrap(), None);
     heap.delete(&("foo", 0)).unwrap();
     heap.add(("foo", 0)).unwrap();
     heap.update(("bal", 5)).unwrap();
@@ -89,7 +89,7 @@ fn objects_are_found_by_key_and_listed_as_they_came() {
 }
 
 #[test]
-fn an_object_without_a_key_is_refused_and_changes_nothing() {
+fn an_object_without_a_key_is_rejected_and_changes_nothing() {
     let heap = filled(&[("a", 1)]);
     assert!(matches!(heap.add(("", 0)), Err(HeapError::Key(_))));
     assert!(matches!(heap.bulk_add([("b", 0), ("", 0)]), Err(HeapError::Key(_))));
@@ -98,7 +98,7 @@ fn an_object_without_a_key_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_closed_heap_takes_nothing_and_gives_what_it_has() {
+fn a_closed_heap_rejects_additions_and_returns_the_remaining_objects() {
     let heap = filled(&[("a", 1)]);
     assert!(!heap.is_closed());
     heap.close();
@@ -112,7 +112,7 @@ fn a_closed_heap_takes_nothing_and_gives_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pop_waits_for_an_object_or_the_end() {
+async fn pop_waits_for_an_object_or_for_close() {
     let heap = heap();
     let waiting = tokio::spawn({
         let heap = heap.clone();
@@ -127,7 +127,7 @@ async fn pop_waits_for_an_object_or_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_sees_a_bulk_only_when_it_is_whole() {
+async fn a_waiter_sees_a_bulk_only_when_it_is_complete() {
     let heap = heap();
     let mut first = Box::pin(heap.pop());
     let mut second = Box::pin(heap.pop());
@@ -137,7 +137,7 @@ async fn a_waiter_sees_a_bulk_only_when_it_is_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_gives_up_takes_nothing_with_it() {
+async fn a_cancelled_pop_loses_no_object() {
     let heap = heap();
     let mut first = Box::pin(heap.pop());
     let mut second = Box::pin(heap.pop());

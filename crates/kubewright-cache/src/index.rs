@@ -1,4 +1,4 @@
-//! One index over a store: from a value to the objects that have it.
+//! Index of a store: from a value to the objects that have it.
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
@@ -13,27 +13,28 @@ use kubewright_core::{ObjectKey, panic_message};
 /// The index by namespace that every informer has.
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// An index function failed for an object.
+/// Error of an index function for an object.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 #[error(
     "index {index:?} has no entry for {key}: {reason}; the object is stored, and the next change of it tries again"
 )]
 pub struct IndexError {
     /// The index.
     pub index: Arc<str>,
-    /// The object it failed for.
+    /// The object.
     pub key: ObjectKey,
-    /// What the function said.
+    /// The message of the function.
     pub reason: String,
 }
 
-/// What an index function may return: no value, one, several, or an error.
+/// Return type of an index function: no value, one, several, or an error.
 pub trait IntoIndexValues {
-    /// Hands each value over.
+    /// Adds each value to `values`.
     fn collect_into(self, values: &mut IndexValues) -> Result<(), String>;
 }
 
-/// The values that an index function gave for one object.
+/// The index values of one object.
 #[derive(Debug, Default)]
 pub struct IndexValues {
     text: String,
@@ -41,7 +42,7 @@ pub struct IndexValues {
 }
 
 impl IndexValues {
-    /// Adds a value. Adding one twice is adding it once.
+    /// Adds a value, unless it was added before.
     pub fn push(&mut self, value: &str) {
         if !self.iter().any(|held| held == value) {
             self.text.push_str(value);
@@ -104,14 +105,14 @@ impl<V: IntoIndexValues, E: fmt::Display> IntoIndexValues for Result<V, E> {
 
 type Function<T> = Arc<dyn Fn(&T, &mut IndexValues) -> Result<(), String> + Send + Sync>;
 
-/// A named function from an object to the values under which an index finds it.
+/// A named function from an object to its index values; client-go's `IndexFunc`.
 pub struct IndexFn<T> {
     name: Arc<str>,
     function: Function<T>,
 }
 
 impl<T> IndexFn<T> {
-    /// An index by any function. It returns a text, an option or a list of texts, or a result of those.
+    /// Creates an index function that returns a string, an option or a list of strings, or a result of those.
     ///
     /// ```
     /// use kubewright::cache::{IndexFn, Lazy};
@@ -123,44 +124,44 @@ impl<T> IndexFn<T> {
     /// let by_app = IndexFn::new("app", |pod: &Lazy<Pod>| pod.label("app").map(str::to_owned));
     /// ```
     pub fn new<V: IntoIndexValues>(name: &str, function: impl Fn(&T) -> V + Send + Sync + 'static) -> Self {
-        Self::pushing(name, move |object, values| function(object).collect_into(values))
+        Self::with_values(name, move |object, values| function(object).collect_into(values))
     }
 
-    /// An index whose function hands its values over without allocating.
-    pub fn pushing(
+    /// Creates an index function that adds its values without allocating.
+    pub fn with_values(
         name: &str,
         function: impl Fn(&T, &mut IndexValues) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         Self { name: name.into(), function: Arc::new(function) }
     }
 
-    /// The name under which the index is asked.
+    /// Returns the name of the index.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
 impl<K: 'static> IndexFn<Lazy<K>> {
-    /// The index [`NAMESPACE_INDEX`]: client-go's `MetaNamespaceIndexFunc`.
+    /// Creates the function of [`NAMESPACE_INDEX`]: client-go's `MetaNamespaceIndexFunc`.
     pub fn namespace() -> Self {
-        Self::pushing(NAMESPACE_INDEX, |object: &Lazy<K>, values| {
+        Self::with_values(NAMESPACE_INDEX, |object: &Lazy<K>, values| {
             values.push(object.namespace().unwrap_or_default());
             Ok(())
         })
     }
 
-    /// An index by the value of one label.
+    /// Creates an index function by the value of one label.
     pub fn label(name: &str, label: &str) -> Self {
         let label = label.to_owned();
-        Self::pushing(name, move |object: &Lazy<K>, values| {
+        Self::with_values(name, move |object: &Lazy<K>, values| {
             object.label(&label).into_iter().for_each(|value| values.push(value));
             Ok(())
         })
     }
 
-    /// An index by the identity of every owner.
+    /// Creates an index function by the uid of every owner.
     pub fn owner_uid(name: &str) -> Self {
-        Self::pushing(name, |object: &Lazy<K>, values| {
+        Self::with_values(name, |object: &Lazy<K>, values| {
             object.owners().for_each(|owner| values.push(owner.uid));
             Ok(())
         })
@@ -179,7 +180,7 @@ impl<T> fmt::Debug for IndexFn<T> {
     }
 }
 
-/// Where an object stands in an index: which value, and at which place in its list.
+/// The position of an object in an index: the value, and the place in its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Posting {
     pub(super) index: u32,
@@ -187,16 +188,16 @@ pub(super) struct Posting {
     place: u32,
 }
 
-/// Where an object stands in all indexes. Most stores have one, by namespace: that one needs no memory of its own.
+/// The positions of an object in all indexes. One, usually by namespace, is stored inline.
 pub(super) type Postings = SmallVec<[Posting; 1]>;
 
-/// The objects by value. Objects are numbers here: their slots in the store.
+/// The objects by value. Objects are identified by their slots in the store.
 pub(super) struct Index<T> {
     function: IndexFn<T>,
     table: HashTable<u32>,
     values: Vec<Value>,
     free: Vec<u32>,
-    /// The value that was looked for last: objects of one namespace come one after the other.
+    /// The last value looked up: objects of one namespace often follow each other.
     last: u32,
     scratch: IndexValues,
 }
@@ -206,7 +207,7 @@ struct Value {
     slots: Vec<u32>,
 }
 
-/// Fixed, so that equal runs lay their tables out equally.
+/// Hashes with a fixed seed, so that table layouts are deterministic.
 fn hash(text: &str) -> u64 {
     FixedState::default().hash_one(text)
 }
@@ -227,17 +228,17 @@ impl<T> Index<T> {
         &self.function
     }
 
-    /// The slots of the objects that have this value.
+    /// Returns the slots of the objects that have this value.
     pub(super) fn slots(&self, value: &str) -> &[u32] {
         self.find(value).map_or(&[], |id| &self.values[id as usize].slots)
     }
 
-    /// All values that at least one object has, in the order in which they first appeared.
+    /// Iterates over all values that at least one object has, in order of first occurrence.
     pub(super) fn values(&self) -> impl Iterator<Item = &str> {
         self.values.iter().filter(|value| !value.slots.is_empty()).map(|value| &*value.text)
     }
 
-    /// The values of the object, by the index function. A panic in it is a failure like any other.
+    /// Runs the index function. A panic is an error.
     fn evaluate(&mut self, key: &ObjectKey, object: &T) -> Result<(), IndexError> {
         self.scratch.clear();
         let (function, scratch) = (&self.function.function, &mut self.scratch);
@@ -249,9 +250,9 @@ impl<T> Index<T> {
             })
     }
 
-    /// Brings the postings of one object up to date, touching only values that changed.
+    /// Updates the postings of one object, touching only values that changed.
     ///
-    /// `moved` is told of every other object whose place in a list changed thereby.
+    /// `moved` collects every other object whose place in a list changed.
     pub(super) fn update(
         &mut self,
         number: u32,
@@ -293,7 +294,7 @@ impl<T> Index<T> {
         }) && held.next().is_none()
     }
 
-    /// Takes one object out from under one value.
+    /// Removes one object from one value.
     pub(super) fn remove(&mut self, posting: Posting, moved: &mut Vec<Moved>) {
         let value = &mut self.values[posting.value as usize];
         value.slots.swap_remove(posting.place as usize);
@@ -341,7 +342,7 @@ impl<T> Index<T> {
     }
 }
 
-/// Another object took the place that a removed one had in a list.
+/// An object that took the place of a removed one in a list.
 #[derive(Debug)]
 pub(super) struct Moved {
     pub(super) slot: u32,
@@ -349,7 +350,7 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// Corrects the postings of the object that moved.
+    /// Corrects the postings of the moved object.
     pub(super) fn apply(&self, postings: &mut [Posting]) {
         let (index, value) = (self.posting.index, self.posting.value);
         if let Some(held) = postings.iter_mut().find(|held| held.index == index && held.value == value) {

@@ -1,4 +1,4 @@
-//! The cache of one kind, over one or several namespaces, and what of our own writes it has still to see.
+//! Cache of one kind, over one or several namespaces, and the recorded writes that it has not observed yet.
 
 use std::{
     fmt,
@@ -16,84 +16,84 @@ use parking_lot::Mutex;
 use super::{IndexFn, Lazy, SharedInformer, StoreError};
 use kubewright_core::{Object, ObjectKey};
 
-/// The cache of one kind. Handles are cheap and share it.
+/// The cache of one kind. Cheap to clone.
 pub struct KindCache<K: Resource> {
     shared: Arc<Shared<K>>,
 }
 
 struct Shared<K: Resource> {
     dyntype: K::DynamicType,
-    /// One part of all namespaces, or one for each.
-    parts: Vec<Part<K>>,
-    writes: OwnWrites,
+    /// One informer for all namespaces, or one for each.
+    informers: Vec<ScopedInformer<K>>,
+    writes: RecordedWrites,
 }
 
-pub(super) struct Part<K: Resource> {
+pub(super) struct ScopedInformer<K: Resource> {
     pub(super) namespace: Option<String>,
     pub(super) informer: SharedInformer<K>,
-    /// The newest version that we had written before there was a cache; zero once it is reached.
-    pub(super) floor: AtomicU64,
+    /// The newest version written before the cache existed; zero once it is observed.
+    pub(super) min_version: AtomicU64,
 }
 
 impl<K: Object> KindCache<K> {
-    pub(super) fn new(dyntype: K::DynamicType, parts: Vec<Part<K>>) -> Self {
-        Self { shared: Arc::new(Shared { dyntype, parts, writes: OwnWrites::default() }) }
+    pub(super) fn new(dyntype: K::DynamicType, informers: Vec<ScopedInformer<K>>) -> Self {
+        Self { shared: Arc::new(Shared { dyntype, informers, writes: RecordedWrites::default() }) }
     }
 
-    /// A cache of this informer alone, which whoever made it starts.
-    pub fn of_informer(informer: SharedInformer<K>, dyntype: K::DynamicType) -> Self {
-        Self::new(dyntype, vec![Part { namespace: None, informer, floor: AtomicU64::new(0) }])
+    /// Creates a cache of this informer alone, which the caller starts.
+    pub fn from_informer(informer: SharedInformer<K>, dyntype: K::DynamicType) -> Self {
+        Self::new(dyntype, vec![ScopedInformer { namespace: None, informer, min_version: AtomicU64::new(0) }])
     }
 
-    /// The informers: one, or one for each namespace.
+    /// Iterates over the informers: one, or one for each namespace.
     pub fn informers(&self) -> impl Iterator<Item = &SharedInformer<K>> {
-        self.shared.parts.iter().map(|part| &part.informer)
+        self.shared.informers.iter().map(|scoped| &scoped.informer)
     }
 
-    /// What the kind is called.
+    /// Returns the name of the kind.
     pub fn kind(&self) -> std::borrow::Cow<'_, str> {
         K::kind(&self.shared.dyntype)
     }
 
-    /// What the type needs to know at run time.
+    /// Returns the dynamic type.
     pub fn dyntype(&self) -> &K::DynamicType {
         &self.shared.dyntype
     }
 
-    /// Whether objects of this namespace are cached.
+    /// Returns whether objects of this namespace are cached.
     pub fn covers(&self, namespace: Option<&str>) -> bool {
         self.informer(namespace).is_some()
     }
 
-    fn part(&self, namespace: Option<&str>) -> Option<&Part<K>> {
-        match &*self.shared.parts {
+    fn scoped(&self, namespace: Option<&str>) -> Option<&ScopedInformer<K>> {
+        match &*self.shared.informers {
             [all] if all.namespace.is_none() => Some(all),
-            parts => parts.iter().find(|part| part.namespace.as_deref() == namespace),
+            informers => informers.iter().find(|scoped| scoped.namespace.as_deref() == namespace),
         }
     }
 
     fn informer(&self, namespace: Option<&str>) -> Option<&SharedInformer<K>> {
-        self.part(namespace).map(|part| &part.informer)
+        self.scoped(namespace).map(|scoped| &scoped.informer)
     }
 
-    /// The object with this key, as the cache has it.
+    /// Returns the object with this key, as cached.
     pub fn get(&self, key: &ObjectKey) -> Option<Lazy<K>> {
         self.informer(key.namespace())?.store().get_by_key(key)
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn list(&self) -> Vec<Lazy<K>> {
         self.informers().flat_map(|informer| informer.store().list()).collect()
     }
 
-    /// The objects of one namespace.
+    /// Returns the objects of one namespace.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Lazy<K>> {
         let Some(informer) = self.informer(Some(namespace)) else { return Vec::new() };
         // Every informer has this index.
         informer.store().by_index(super::NAMESPACE_INDEX, namespace).unwrap_or_default()
     }
 
-    /// The objects that have this value in an index.
+    /// Returns the objects that have this value in an index.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
         let mut found = Vec::new();
         for informer in self.informers() {
@@ -107,7 +107,7 @@ impl<K: Object> KindCache<K> {
         self.informers().try_for_each(|informer| informer.add_index(index.clone()))
     }
 
-    /// Whether the cache holds at least what the server held when it started.
+    /// Returns whether the cache holds at least the state of the server at its start.
     pub fn has_synced(&self) -> bool {
         self.informers().all(SharedInformer::has_synced)
     }
@@ -119,17 +119,17 @@ impl<K: Object> KindCache<K> {
         }
     }
 
-    /// Waits until the cache has seen our own writes of this object. False when it has not in time.
-    pub async fn caught_up(&self, key: &ObjectKey, patience: Duration) -> bool {
-        let Some(part) = self.part(key.namespace()) else { return true };
-        if self.shared.writes.is_empty() && part.floor.load(Ordering::Acquire) == 0 {
+    /// Waits until the cache has observed the recorded writes of this object. Returns `false` on timeout.
+    pub async fn caught_up(&self, key: &ObjectKey, timeout: Duration) -> bool {
+        let Some(scoped) = self.scoped(key.namespace()) else { return true };
+        if self.shared.writes.is_empty() && scoped.min_version.load(Ordering::Acquire) == 0 {
             return true;
         }
-        let mut applied = part.informer.applied();
-        let seen = async {
+        let mut applied = scoped.informer.applied();
+        let observed = async {
             loop {
                 let reached = *applied.borrow_and_update();
-                if self.shared.has_seen(part, key, reached) {
+                if self.shared.has_observed(scoped, key, reached) {
                     return;
                 }
                 if applied.changed().await.is_err() {
@@ -137,34 +137,39 @@ impl<K: Object> KindCache<K> {
                 }
             }
         };
-        tokio::time::timeout(patience, seen).await.is_ok()
+        tokio::time::timeout(timeout, observed).await.is_ok()
     }
 
-    /// Notes a write of our own: the version that came of it, or the identity that must go.
-    pub(super) fn note(&self, key: &ObjectKey, version: Option<u64>, gone: Option<Gone>) {
-        self.shared.writes.note(key, version, gone, |key, note| {
+    /// Records a write: the resulting version, and the deletion if it was one.
+    pub(super) fn record_write(
+        &self,
+        key: &ObjectKey,
+        version: Option<u64>,
+        deletion: Option<RecordedDeletion>,
+    ) {
+        self.shared.writes.record(key, version, deletion, |key, write| {
             let Some(informer) = self.informer(key.namespace()) else { return true };
-            note.is_seen(informer.store().get_by_key(key).as_ref(), *informer.applied().borrow())
+            write.is_observed(informer.store().get_by_key(key).as_ref(), *informer.applied().borrow())
         });
     }
 
-    /// The same for all of our own writes of this kind.
-    pub async fn all_caught_up(&self, patience: Duration) -> bool {
-        let below = |part: &Part<K>| part.floor.load(Ordering::Acquire) > 0;
-        if self.shared.writes.is_empty() && !self.shared.parts.iter().any(below) {
+    /// As [`caught_up`](Self::caught_up), for all recorded writes of this kind.
+    pub async fn all_caught_up(&self, timeout: Duration) -> bool {
+        let behind = |scoped: &ScopedInformer<K>| scoped.min_version.load(Ordering::Acquire) > 0;
+        if self.shared.writes.is_empty() && !self.shared.informers.iter().any(behind) {
             return true;
         }
         let all = async {
-            // The floor of each part is reached by a look at any key of it.
-            for part in self.shared.parts.iter().filter(|part| below(part)) {
-                let anything = ObjectKey::new(part.namespace.as_deref(), "-");
-                self.caught_up(&anything, FOR_EVER).await;
+            // A wait for any key of an informer reaches its minimum version.
+            for scoped in self.shared.informers.iter().filter(|scoped| behind(scoped)) {
+                let any_key = ObjectKey::new(scoped.namespace.as_deref(), "-");
+                self.caught_up(&any_key, NO_TIMEOUT).await;
             }
             for key in self.shared.writes.keys() {
-                self.caught_up(&key, FOR_EVER).await;
+                self.caught_up(&key, NO_TIMEOUT).await;
             }
         };
-        tokio::time::timeout(patience, all).await.is_ok()
+        tokio::time::timeout(timeout, all).await.is_ok()
     }
 }
 
@@ -176,103 +181,103 @@ impl<K: Resource> Clone for KindCache<K> {
 
 impl<K: Resource> fmt::Debug for KindCache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.shared.parts.iter().map(|part| &part.informer)).finish()
+        f.debug_list().entries(self.shared.informers.iter().map(|scoped| &scoped.informer)).finish()
     }
 }
 
-/// The caller keeps the time.
-const FOR_EVER: Duration = Duration::from_hours(24);
+/// Used where the caller has the timeout.
+const NO_TIMEOUT: Duration = Duration::from_hours(24);
 
 impl<K: Object> Shared<K> {
-    fn has_seen(&self, part: &Part<K>, key: &ObjectKey, reached: u64) -> bool {
-        let floor = part.floor.load(Ordering::Acquire);
-        if reached < floor {
+    fn has_observed(&self, scoped: &ScopedInformer<K>, key: &ObjectKey, reached: u64) -> bool {
+        let min_version = scoped.min_version.load(Ordering::Acquire);
+        if reached < min_version {
             return false;
         }
-        part.floor.store(0, Ordering::Release);
-        self.writes.seen(key, part.informer.store().get_by_key(key).as_ref(), reached)
+        scoped.min_version.store(0, Ordering::Release);
+        self.writes.forget_observed(key, scoped.informer.store().get_by_key(key).as_ref(), reached)
     }
 }
 
-/// An object that we have deleted.
+/// A deletion by the client that records its writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub struct RecordedDeletion {
     /// The uid of the deleted object.
     pub uid: String,
-    /// Nothing holds it back: that it is on its way is not enough.
-    pub for_good: bool,
+    /// Whether the object is removed at once: observing its `deletionTimestamp` is not enough.
+    pub removed: bool,
 }
 
-/// From this many notes on, those that the cache has caught up with are swept out when another comes.
+/// From this number of writes on, those that the cache has observed are dropped when another is recorded.
 const SWEEP: usize = 256;
 
-/// What one cache has still to see of our own writes.
+/// The recorded writes that one cache has not observed yet.
 #[derive(Default)]
-struct OwnWrites {
-    /// How many notes there are: nearly always none, and then no read takes the lock.
+struct RecordedWrites {
+    /// Number of writes: nearly always zero, and then no read takes the lock.
     count: AtomicUsize,
-    notes: Mutex<Notes>,
+    writes: Mutex<Writes>,
 }
 
 #[derive(Default)]
-struct Notes {
-    by_key: IndexMap<ObjectKey, Note>,
-    /// How many there were after the last sweep.
+struct Writes {
+    by_key: IndexMap<ObjectKey, RecordedWrite>,
+    /// The number of writes after the last sweep.
     swept: usize,
 }
 
 #[derive(Debug, Default)]
-struct Note {
+struct RecordedWrite {
     version: u64,
-    /// The identity that we have deleted.
-    gone: Option<Gone>,
+    /// The deletion, if the write was one.
+    deletion: Option<RecordedDeletion>,
 }
 
-impl Note {
-    fn is_seen<K>(&self, held: Option<&Lazy<K>>, reached: u64) -> bool {
+impl RecordedWrite {
+    fn is_observed<K>(&self, held: Option<&Lazy<K>>, reached: u64) -> bool {
         let version = self.version <= reached
             || held.and_then(Lazy::version).is_some_and(|version| version >= self.version);
-        let gone = |gone: &Gone| {
-            held.is_none_or(|held| held.uid() != gone.uid || (held.is_deleting() && !gone.for_good))
+        let observed = |deletion: &RecordedDeletion| {
+            held.is_none_or(|held| held.uid() != deletion.uid || (held.is_deleting() && !deletion.removed))
         };
-        version && self.gone.as_ref().is_none_or(gone)
+        version && self.deletion.as_ref().is_none_or(observed)
     }
 }
 
-impl OwnWrites {
+impl RecordedWrites {
     fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
     fn keys(&self) -> Vec<ObjectKey> {
-        self.notes.lock().by_key.keys().cloned().collect()
+        self.writes.lock().by_key.keys().cloned().collect()
     }
 
-    fn note(
+    fn record(
         &self,
         key: &ObjectKey,
         version: Option<u64>,
-        gone: Option<Gone>,
-        is_seen: impl Fn(&ObjectKey, &Note) -> bool,
+        deletion: Option<RecordedDeletion>,
+        is_observed: impl Fn(&ObjectKey, &RecordedWrite) -> bool,
     ) {
-        let mut notes = self.notes.lock();
-        // Twice as many as were left the last time: the sweep stays cheap even when the cache stands still.
-        if notes.by_key.len() >= SWEEP.max(2 * notes.swept) {
-            notes.by_key.retain(|key, note| !is_seen(key, note));
-            notes.swept = notes.by_key.len();
+        let mut writes = self.writes.lock();
+        // Twice the number left by the last sweep: sweeping stays cheap even when the cache is stalled.
+        if writes.by_key.len() >= SWEEP.max(2 * writes.swept) {
+            writes.by_key.retain(|key, write| !is_observed(key, write));
+            writes.swept = writes.by_key.len();
         }
-        let note = notes.by_key.entry(key.clone()).or_default();
-        note.version = note.version.max(version.unwrap_or(0));
-        note.gone = gone;
-        self.count.store(notes.by_key.len(), Ordering::Release);
+        let write = writes.by_key.entry(key.clone()).or_default();
+        write.version = write.version.max(version.unwrap_or(0));
+        write.deletion = deletion;
+        self.count.store(writes.by_key.len(), Ordering::Release);
     }
 
-    fn seen<K>(&self, key: &ObjectKey, held: Option<&Lazy<K>>, reached: u64) -> bool {
-        let mut notes = self.notes.lock();
-        let seen = notes.by_key.get(key).is_none_or(|note| note.is_seen(held, reached));
-        if seen && notes.by_key.swap_remove(key).is_some() {
-            self.count.store(notes.by_key.len(), Ordering::Release);
+    fn forget_observed<K>(&self, key: &ObjectKey, held: Option<&Lazy<K>>, reached: u64) -> bool {
+        let mut writes = self.writes.lock();
+        let observed = writes.by_key.get(key).is_none_or(|write| write.is_observed(held, reached));
+        if observed && writes.by_key.swap_remove(key).is_some() {
+            self.count.store(writes.by_key.len(), Ordering::Release);
         }
-        seen
+        observed
     }
 }

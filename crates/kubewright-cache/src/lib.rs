@@ -1,35 +1,35 @@
 #![doc = include_str!("../README.md")]
 //!
-//! Caches that follow the API server: informers and the boxes they are made of.
+//! Caches of API objects: informers and their components.
 //!
 //! ```text
 //!  ListWatch ──▶ Reflector ──deltas──▶ DeltaFifo ──pop──▶ Store with indexes ──events──▶ handlers
 //! ```
 //!
-//! **Which one do I want?**
-//! - [`Caches`]: what a manager and its controllers read from; made by kind when first asked for.
-//! - [`InformerFactory`]: several kinds in one program without a manager. Start here.
+//! **Which one to use**
+//! - [`Caches`]: the caches of a manager and its controllers, by kind, created on first use.
+//! - [`InformerFactory`]: several kinds in a program without a manager. Start here.
 //! - [`SharedInformer`]: one kind, any number of handlers and indexes.
-//! - [`Informer`], [`Controller`]: one kind, one handler on the same task; for those who want the parts.
+//! - [`Informer`], [`Controller`]: one kind, one handler on the same task; building blocks.
 //! - [`Reflector`] with a [`Store`] or a [`DeltaFifo`]: a mirror, with a loop of your own behind it.
-//! - [`ListWatch`]: one list, one watch; what happens when they end is your business.
+//! - [`ListWatch`]: single lists and watches, without any retry.
 //!
-//! Other stores, for programs that feed them themselves: [`ThreadSafeStore`] (keys from outside), [`Fifo`] (latest object
-//! only), [`Heap`] (by priority), [`ExpirationCache`] (with an end), [`UndeltaStore`] (every change pushes the whole
-//! state).
+//! Other stores, for programs that fill them themselves: [`ThreadSafeStore`] (explicit keys), [`Fifo`]
+//! (latest object only), [`Heap`] (by priority), [`ExpirationCache`] (with a TTL), [`UndeltaStore`] (every
+//! change pushes the whole state).
 //!
-//! What is in a cache is a [`Lazy`] object: its metadata is at hand, the rest is decoded when it is read. Objects are
-//! kept [packed](Form::Packed) unless [decoded](Form::Decoded) ones are asked for, and without `managedFields` unless
-//! [they are wanted](ListWatch::keep_managed_fields).
+//! Cached objects are [`Lazy`]: metadata is available at once, the rest is decoded on read. Objects are
+//! stored [packed](Form::Packed) unless [decoded](Form::Decoded) is set, and without `managedFields` unless
+//! [they are kept](ListWatch::keep_managed_fields).
 //!
 //! **Pitfalls**
-//! - A cache is a little behind the server. After a write, read with [`SharedInformer::get_at_least`].
-//! - A handle to an object does not change with the cache; get it again for the present state.
-//! - Handlers must be quick or hand their work to a work queue. A slow one gets merged events.
-//! - Reading a packed object is many small allocations. In a large cache glibc's allocator doubles the time of each; give
-//!   the program another one (docs/performance.md has the numbers for mimalloc; with its features `no_thp`, `override`
-//!   and `v2` a program with 10,000 Pods takes 24 MB instead of 62).
-//! - What cannot be decoded stays in the cache; reading it gives an error and reports a [`Fault`] once.
+//! - A cache is slightly behind the server. After a write, read with [`SharedInformer::get_at_least`].
+//! - A handle to an object does not change with the cache; get it again for the current state.
+//! - Handlers must be fast or use a work queue. Events of a slow handler are coalesced.
+//! - Decoding a packed object makes many small allocations. In a large cache glibc's allocator doubles the
+//!   time of each; use another one (docs/performance.md has the numbers for mimalloc; with its features
+//!   `no_thp`, `override` and `v2` a program with 10,000 Pods takes 24 MB instead of 62).
+//! - An object that does not decode stays in the cache; reading it is an error and reports a [`Fault`] once.
 
 mod buffer;
 mod caches;
@@ -62,7 +62,7 @@ mod undelta_store;
 mod watch;
 mod wire;
 
-pub use caches::{CacheOptions, Caches, TooLate};
+pub use caches::{CacheInUseError, CacheOptions, Caches};
 pub use controller::{Controller, Informer};
 pub use delta_fifo::{Delta, DeltaFifo, Deltas};
 pub use event::Event;
@@ -72,12 +72,16 @@ pub use fault::Fault;
 pub use fifo::{Fifo, Popped};
 pub use heap::{Heap, HeapError};
 pub use index::{IndexError, IndexFn, IndexValues, IntoIndexValues, NAMESPACE_INDEX};
-pub use kind_cache::Gone;
 pub use kind_cache::KindCache;
-pub use list_watch::{Failure, ListWatch, ListWatchError, WatchEvent, WatchStream};
+/// Used by the cached client of `kubewright-runtime`.
+#[doc(hidden)]
+pub use kind_cache::RecordedDeletion;
+pub use list_watch::{ListWatch, ListWatchError, ListWatchErrorKind, WatchEvent, WatchStream};
 pub use lister::{Lister, NamespaceLister};
-pub use lister::{matches, matching};
-pub use object::{DecodeError, Lazy, Owner};
+/// Used by the cached client and the predicates of `kubewright-runtime`.
+#[doc(hidden)]
+pub use lister::{filter_by_labels, matches_expression};
+pub use object::{DecodeError, Lazy, ObjectError, Owner};
 pub use processor::{Registration, Subscription};
 pub use reflector::{Position, Reflector};
 pub use reflector_store::{ReflectorStore, Replacement};

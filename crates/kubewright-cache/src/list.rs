@@ -1,4 +1,4 @@
-//! One page of a list, object by object while it arrives.
+//! One page of a list, decoded while it arrives.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{
     fault::Fault,
     object::Lazy,
-    request::{Failure, ListWatchError, Target},
+    request::{ListWatchError, ListWatchErrorKind, Target},
     wire::{
         alike::Alike,
         codec::Codec,
@@ -20,7 +20,7 @@ use super::{
 };
 use kubewright_core::ObjectKey;
 
-/// A page on its way. Objects come in the pieces in which the body does, so no page is ever whole in memory.
+/// A page in progress. Objects are returned per body frame, so no page is ever held as a whole.
 pub(crate) struct ListPage<K> {
     target: Target,
     codec: Arc<Codec<K>>,
@@ -28,7 +28,7 @@ pub(crate) struct ListPage<K> {
     splitter: Option<ListSplitter>,
     scratch: Vec<u8>,
     meta: ListMeta,
-    taken: usize,
+    frame_bytes: usize,
 }
 
 impl<K: Resource + DeserializeOwned> ListPage<K> {
@@ -40,13 +40,13 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
             splitter: Some(ListSplitter::new()),
             scratch: Vec::new(),
             meta: ListMeta::default(),
-            taken: 0,
+            frame_bytes: 0,
         }
     }
 
-    /// The next objects of the page; None when it has ended as a page should.
+    /// Returns the next objects of the page; `None` when it is complete.
     ///
-    /// Objects that `known` holds in the same version come back as that very handle.
+    /// Objects that `known` holds in the same version are returned as the known handle.
     pub(crate) async fn next(
         &mut self,
         known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
@@ -57,34 +57,34 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
             self.meta = splitter.finish().map_err(|error| self.target.split_failed("list", &error))?;
             return Ok(None);
         };
-        let frame = frame.map_err(|error| self.target.failed("list", Failure::Transport(Arc::new(error))))?;
+        let frame = frame
+            .map_err(|error| self.target.failed("list", ListWatchErrorKind::Transport(Arc::new(error))))?;
         let mut objects = Vec::new();
         if let Some(data) = frame.data_ref() {
-            self.taken = data.len();
+            self.frame_bytes = data.len();
             let alike = self.codec.take_alike();
-            let mut admitting =
-                Admitting { codec: &self.codec, scratch: &mut self.scratch, alike, known, objects };
-            let fed = splitter.feed(data, &mut admitting);
-            self.codec.give_back(admitting.alike);
-            objects = admitting.objects;
+            let mut sink = ItemSink { codec: &self.codec, scratch: &mut self.scratch, alike, known, objects };
+            let fed = splitter.feed(data, &mut sink);
+            self.codec.give_back(sink.alike);
+            objects = sink.objects;
             fed.map_err(|error| self.target.split_failed("list", &error))?;
         }
         Ok(Some(objects))
     }
 
-    /// How many bytes the last objects took.
-    pub(crate) fn taken(&self) -> usize {
-        self.taken
+    /// Returns the size of the last frame in bytes.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.frame_bytes
     }
 
-    /// What the page said of itself, once it has ended.
+    /// Returns the metadata of the page, once it is complete.
     pub(crate) fn into_meta(self) -> ListMeta {
         self.meta
     }
 }
 
-/// Objects on their way into the cache.
-struct Admitting<'a, K> {
+/// Sink that encodes the items of a page for the cache.
+struct ItemSink<'a, K> {
     codec: &'a Codec<K>,
     scratch: &'a mut Vec<u8>,
     alike: Alike,
@@ -92,7 +92,7 @@ struct Admitting<'a, K> {
     objects: Vec<Lazy<K>>,
 }
 
-impl<K: Resource + DeserializeOwned> Items for Admitting<'_, K> {
+impl<K: Resource + DeserializeOwned> Items for ItemSink<'_, K> {
     fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
         let (end, object) = self.codec.admit_alike(text, &mut self.alike, self.known)?;
         self.objects.push(object);

@@ -1,4 +1,4 @@
-//! Whatever a list has, objects that are read by a pattern are what they would be without one.
+//! Objects decoded by a pattern equal those decoded without one, whatever the list contains.
 
 use std::sync::Mutex;
 
@@ -11,26 +11,26 @@ use crate::{
     wire::{codec::Settings, scan::string_end},
 };
 
-/// Everything that can be seen of what a list came to.
+/// Everything observable of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct Outcome {
     objects: Vec<String>,
     faults: Vec<String>,
     end: String,
     alike: usize,
 }
 
-/// Reads every object in the way that takes longer.
-struct Plainly<'a>(Admitting<'a, ConfigMap>);
+/// Decodes every object without a pattern.
+struct WithoutPattern<'a>(ItemSink<'a, ConfigMap>);
 
-impl Items for Plainly<'_> {
+impl Items for WithoutPattern<'_> {
     fn item(&mut self, text: &[u8], spans: Spans) {
         self.0.item(text, spans);
     }
 }
 
-/// Counts those that were not.
-struct Counted<'a>(Admitting<'a, ConfigMap>, usize);
+/// Counts the objects that were decoded by a pattern.
+struct Counted<'a>(ItemSink<'a, ConfigMap>, usize);
 
 impl Items for Counted<'_> {
     fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
@@ -45,7 +45,7 @@ impl Items for Counted<'_> {
 }
 
 fn shown(object: &Lazy<ConfigMap>) -> String {
-    let text = object.kept_text().unwrap();
+    let text = object.stored_text().unwrap();
     let labels: Vec<_> = object.labels().collect();
     let owners: Vec<_> = object.owners().collect();
     format!(
@@ -60,45 +60,45 @@ fn shown(object: &Lazy<ConfigMap>) -> String {
 }
 
 /// Reads a list of these items in frames of this size.
-fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, plainly: bool) -> Seen {
+fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, without_pattern: bool) -> Outcome {
     let faults = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&faults);
+    let reported = Arc::clone(&faults);
     let mut settings = Settings::default();
     settings.keep_managed_fields = keep_managed_fields;
-    settings.faults = Faults::to(move |fault| told.lock().unwrap().push(fault.to_string()));
+    settings.faults = Faults::new(move |fault| reported.lock().unwrap().push(fault.to_string()));
     let codec = Codec::<ConfigMap>::new("v1".into(), "ConfigMap".into(), settings);
     let list = [&b"{\"items\":["[..], &items.join(&b","[..]), b"],\"metadata\":{\"resourceVersion\":\"7\"}}"]
         .concat();
     let (mut splitter, mut scratch) = (ListSplitter::new(), Vec::new());
-    let mut seen = Seen::default();
+    let mut outcome = Outcome::default();
     let mut fed = Ok(());
     for frame in list.chunks(size) {
-        let admitting = Admitting {
+        let sink = ItemSink {
             codec: &codec,
             scratch: &mut scratch,
             alike: codec.take_alike(),
             known: &|_| None,
             objects: Vec::new(),
         };
-        let admitting = if plainly {
-            let mut plainly = Plainly(admitting);
-            fed = splitter.feed(frame, &mut plainly);
-            plainly.0
+        let sink = if without_pattern {
+            let mut without_pattern = WithoutPattern(sink);
+            fed = splitter.feed(frame, &mut without_pattern);
+            without_pattern.0
         } else {
-            let mut counted = Counted(admitting, 0);
+            let mut counted = Counted(sink, 0);
             fed = splitter.feed(frame, &mut counted);
-            seen.alike += counted.1;
+            outcome.alike += counted.1;
             counted.0
         };
-        seen.objects.extend(admitting.objects.iter().map(shown));
-        codec.give_back(admitting.alike);
+        outcome.objects.extend(sink.objects.iter().map(shown));
+        codec.give_back(sink.alike);
         if fed.is_err() {
             break;
         }
     }
-    seen.end = format!("{:?}", fed.and_then(|()| splitter.finish()));
-    seen.faults = std::mem::take(&mut *faults.lock().unwrap());
-    seen
+    outcome.end = format!("{:?}", fed.and_then(|()| splitter.finish()));
+    outcome.faults = std::mem::take(&mut *faults.lock().unwrap());
+    outcome
 }
 
 const FORMS: [&str; 6] = [
@@ -110,7 +110,7 @@ const FORMS: [&str; 6] = [
     r#"{"metadata":["listed","n","u","7",null,null,{"a":"b"},[["v1","Pod","p","o"]]],"data":{"long":"as every other one is, and as every other one is, and as every other one is"}}"#,
 ];
 
-/// What may stand in the place of a string: raw, as in the text.
+/// Replacements for strings, raw as in the text.
 const STRINGS: [&str; 14] = [
     r#""settings-2""#,
     r#""team-1""#,
@@ -128,7 +128,7 @@ const STRINGS: [&str; 14] = [
     "17",
 ];
 
-/// The text with its string of this number replaced, whether that is a key or a value.
+/// Replaces the n-th string of a text, be it a key or a value.
 fn with_string(text: &[u8], number: usize, to: &[u8]) -> Vec<u8> {
     let (mut at, mut spans) = (0, Vec::new());
     while at < text.len() {
@@ -145,7 +145,7 @@ fn with_string(text: &[u8], number: usize, to: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Most objects of a list have the same form, with other strings in it here and there; some are broken.
+/// Most objects of a list have the same form, with other strings here and there; some are malformed.
 fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let form = prop_oneof![8 => Just(None), 1 => (0..FORMS.len()).prop_map(Some)];
     let string = prop_oneof![
@@ -173,19 +173,19 @@ fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn objects_read_by_a_pattern_are_what_they_would_be_without_one(
+    fn objects_decoded_by_a_pattern_equal_those_decoded_without_one(
         items in items(),
         size in prop_oneof![1usize..64, 200usize..2000, Just(usize::MAX)],
         keep_managed_fields: bool,
     ) {
-        let plainly = read(&items, usize::MAX, keep_managed_fields, true);
-        let seen = read(&items, size, keep_managed_fields, false);
-        prop_assert_eq!(Seen { alike: 0, ..seen }, plainly);
+        let without_pattern = read(&items, usize::MAX, keep_managed_fields, true);
+        let outcome = read(&items, size, keep_managed_fields, false);
+        prop_assert_eq!(Outcome { alike: 0, ..outcome }, without_pattern);
     }
 }
 
 #[test]
-fn objects_of_one_form_are_read_by_a_pattern_all_but_the_first() {
+fn all_objects_of_one_form_but_the_first_are_decoded_by_a_pattern() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[0].replace("settings-1", &format!("settings-{i}")).replace("\"41\"", &format!("\"{i}\""))
@@ -193,19 +193,19 @@ fn objects_of_one_form_are_read_by_a_pattern_all_but_the_first() {
         .map(String::into_bytes)
         .collect();
     for size in [7, 100, 1024, 5000, usize::MAX] {
-        let seen = read(&items, size, false, false);
-        assert_eq!((seen.objects.len(), seen.alike), (100, 99), "{size}");
+        let outcome = read(&items, size, false, false);
+        assert_eq!((outcome.objects.len(), outcome.alike), (100, 99), "{size}");
     }
 }
 
 #[test]
-fn when_another_form_comes_to_stay_one_of_its_objects_is_the_next_pattern() {
+fn after_a_change_of_form_one_of_the_new_objects_becomes_the_pattern() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[usize::from(i >= 50)].replace("resourceVersion\":\"", &format!("resourceVersion\":\"{i}"))
         })
         .map(String::into_bytes)
         .collect();
-    let seen = read(&items, usize::MAX, false, false);
-    assert_eq!((seen.objects.len(), seen.alike), (100, 49 + 50 - 8));
+    let outcome = read(&items, usize::MAX, false, false);
+    assert_eq!((outcome.objects.len(), outcome.alike), (100, 49 + 50 - 8));
 }

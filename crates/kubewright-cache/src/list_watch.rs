@@ -1,8 +1,8 @@
-//! Asking the API server for a kind: all of it now, and every change from then on.
+//! List and watch requests of one kind.
 //!
-//! [`ListWatch`] is the box nearest to the server. It reads response bodies frame by frame, cuts objects out of them
-//! as they arrive, and makes [`Lazy`] objects of them; it decides nothing. What to do when a watch ends is the
-//! business of the [`Reflector`](super::Reflector), which is what you usually want.
+//! [`ListWatch`] is the component nearest to the server. It reads response bodies frame by frame, splits them
+//! into objects as they arrive, and makes [`Lazy`] objects of them. It has no policy: the
+//! [`Reflector`](super::Reflector), which most programs use, decides what to do when a watch ends.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use super::{
     wire::codec::{Codec, Form, Settings},
 };
 pub use super::{
-    request::{Failure, ListWatchError},
+    request::{ListWatchError, ListWatchErrorKind},
     watch::{WatchEvent, WatchStream},
 };
 
-/// How to list and watch one kind.
+/// Lists and watches one kind.
 ///
-/// For metadata only, ask for `PartialObjectMeta<K>`: the server then leaves the rest out. For a kind that is known
-/// only at run time, use [`dynamic`](Self::dynamic) with its `ApiResource`.
+/// For metadata only, use `PartialObjectMeta<K>`: the server then leaves the rest out. For a kind that is
+/// known only at run time, use [`dynamic`](Self::dynamic) with its `ApiResource`.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -52,7 +52,7 @@ pub struct ListWatch<K: Resource> {
     codec: Arc<Codec<K>>,
 }
 
-/// How one page of a list is asked for.
+/// Parameters of one page of a list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ListRequest {
     pub(crate) resource_version: String,
@@ -60,7 +60,7 @@ pub(crate) struct ListRequest {
     pub(crate) continue_token: Option<String>,
 }
 
-/// How a watch is asked for.
+/// Parameters of a watch.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchRequest {
     pub(crate) resource_version: String,
@@ -69,14 +69,14 @@ pub(crate) struct WatchRequest {
 }
 
 impl<K: Resource<DynamicType = ()>> ListWatch<K> {
-    /// A kind with a Rust type, in all namespaces.
+    /// Creates a list-watch of a kind with a Rust type, in all namespaces.
     pub fn new(client: Client) -> Self {
         Self::dynamic(client, ())
     }
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// A kind that is described at run time, in all namespaces.
+    /// Creates a list-watch of a kind that is known only at run time, in all namespaces.
     pub fn dynamic(client: Client, dyntype: K::DynamicType) -> Self {
         let settings = Settings::default();
         Self {
@@ -91,54 +91,54 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Only this namespace.
+    /// Restricts it to one namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only objects whose labels match, in the notation of `kubectl get -l`.
+    /// Restricts it to objects whose labels match, in the syntax of `kubectl get -l`.
     #[must_use]
     pub fn labels(mut self, selector: impl fmt::Display) -> Self {
         self.label_selector = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Only objects whose fields match, in the notation of `kubectl get --field-selector`.
+    /// Restricts it to objects whose fields match, in the syntax of `kubectl get --field-selector`.
     #[must_use]
     pub fn fields(mut self, selector: impl fmt::Display) -> Self {
         self.field_selector = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Whether a [`Reflector`](super::Reflector) asks for the present state as a stream: client-go's `WatchList`. False by
-    /// default; servers that refuse are asked for a list.
+    /// Sets whether a [`Reflector`](super::Reflector) reads the initial state as a stream: client-go's
+    /// `WatchList`. False by default; falls back to a list if the server rejects it.
     ///
-    /// A stream is at least as new as the moment it was asked for, where a list at version 0 is what the server has in
-    /// memory, and it spares servers that put a list together before they send it (before Kubernetes 1.33). It costs the
-    /// server twice the time, because every object is written by itself.
+    /// A stream is at least as new as the request, whereas a list at version 0 comes from the server's watch
+    /// cache, and it saves memory on servers that assemble a list before sending it (before Kubernetes 1.33).
+    /// It costs the server twice the time, because every object is serialised by itself.
     #[must_use]
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
         self
     }
 
-    /// How objects are kept.
+    /// Sets the storage form of objects.
     #[must_use]
     pub fn form(mut self, form: Form) -> Self {
         self.settings.form = form;
         self.rebuilt()
     }
 
-    /// Keeps `metadata.managedFields`, which is dropped otherwise: it is nearly half of a typical object.
+    /// Keeps `metadata.managedFields`, which is dropped by default: it is nearly half of a typical object.
     #[must_use]
     pub fn keep_managed_fields(mut self) -> Self {
         self.settings.keep_managed_fields = true;
         self.rebuilt()
     }
 
-    /// Changes every object before it is kept. This costs a decode and an encode per object.
+    /// Transforms every object before it is stored. This costs a decode and an encode per object.
     #[must_use]
     pub fn transform(mut self, change: impl Fn(&mut K) + Send + Sync + 'static) -> Self
     where
@@ -148,14 +148,14 @@ impl<K: Resource> ListWatch<K> {
         self.rebuilt()
     }
 
-    /// Tells this function, instead of the log, what went wrong and was carried on from.
+    /// Sets the handler of faults; the default logs them.
     #[must_use]
     pub fn on_fault(mut self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
-        self.settings.faults = Faults::to(handler);
+        self.settings.faults = Faults::new(handler);
         self.rebuilt()
     }
 
-    /// What is asked for, as the path of its URL.
+    /// Returns the path of the URL.
     pub fn path(&self) -> String {
         K::url_path(&self.dyntype, self.namespace.as_deref())
     }
@@ -194,7 +194,7 @@ fn codec<K: Resource>(dyntype: &K::DynamicType, settings: &Settings) -> Arc<Code
 }
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
-    /// All objects as of now, and the version from which a watch goes on.
+    /// Returns all objects, and the version to watch from.
     pub async fn list(&self) -> Result<(Vec<Lazy<K>>, String), ListWatchError> {
         let mut objects = Vec::new();
         let mut page = self.list_page(&ListRequest::default()).await?;
@@ -204,7 +204,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         Ok((objects, page.into_meta().resource_version))
     }
 
-    /// Every change after this version, until the server ends the watch.
+    /// Watches the changes after this version, until the server ends the watch.
     pub async fn watch(&self, resource_version: &str) -> Result<WatchStream<K>, ListWatchError> {
         let request = WatchRequest {
             resource_version: resource_version.to_owned(),
@@ -216,7 +216,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
 
     pub(crate) async fn list_page(&self, request: &ListRequest) -> Result<ListPage<K>, ListWatchError> {
         let target = self.target();
-        // A continue token carries its version with it; servers refuse both at once.
+        // A continue token implies its version; servers reject both at once.
         let version = Some(request.resource_version.clone())
             .filter(|version| !version.is_empty() && request.continue_token.is_none());
         let query = self
@@ -251,8 +251,8 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         Ok(WatchStream::new(target, Arc::clone(&self.codec), body))
     }
 
-    pub(crate) fn silent(&self, operation: &'static str, after: Duration) -> ListWatchError {
-        self.target().failed(operation, Failure::Silent(after))
+    pub(crate) fn timed_out(&self, operation: &'static str, after: Duration) -> ListWatchError {
+        self.target().failed(operation, ListWatchErrorKind::Timeout(after))
     }
 }
 

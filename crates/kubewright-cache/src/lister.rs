@@ -1,18 +1,18 @@
-//! Reading a cache the way `kubectl get` reads a server: by namespace, by name, by labels.
+//! Listers: reads of a cache by namespace, name and labels.
 
 use kube::core::{Expression, Selector};
 
 use super::{index::NAMESPACE_INDEX, object::Lazy, store::Indexer};
 use kubewright_core::ObjectKey;
 
-/// Lists of one kind out of a cache.
+/// Lister of one kind over a cache; client-go's generated listers.
 ///
 /// ```
 /// use kubewright::cache::{IndexFn, Indexer, Lazy, Lister};
 /// use kubewright::k8s_openapi::api::core::v1::Pod;
 /// use kubewright::kube::core::{Expression, Selector};
 ///
-/// let store = Indexer::<Pod>::keyed();
+/// let store = Indexer::<Pod>::with_metadata_key();
 /// store.add_index(IndexFn::namespace())?;
 /// for (namespace, name, app) in [("a", "one", "web"), ("a", "two", "db"), ("b", "three", "web")] {
 ///     store.add(Lazy::new(serde_json::from_value(serde_json::json!({
@@ -31,7 +31,7 @@ pub struct Lister<K> {
     store: Indexer<K>,
 }
 
-/// Lists of one kind in one namespace.
+/// Lister of one kind in one namespace.
 #[derive(Debug)]
 pub struct NamespaceLister<K> {
     store: Indexer<K>,
@@ -39,40 +39,40 @@ pub struct NamespaceLister<K> {
 }
 
 impl<K: 'static> Lister<K> {
-    /// Lists out of this cache. Lists of a namespace are quick when it has the [namespace index](NAMESPACE_INDEX),
-    /// as those of informers have.
+    /// Creates a lister over this cache. Lists of a namespace are fast with the [namespace
+    /// index](NAMESPACE_INDEX), which informers have.
     pub fn new(store: Indexer<K>) -> Self {
         Self { store }
     }
 
-    /// All objects whose labels match. `Selector::default()` matches all.
+    /// Returns all objects whose labels match. `Selector::default()` matches all.
     pub fn list(&self, selector: &Selector) -> Vec<Lazy<K>> {
-        matching(self.store.list(), selector)
+        filter_by_labels(self.store.list(), selector)
     }
 
-    /// The object with this key.
+    /// Returns the object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Lazy<K>> {
         self.store.get_by_key(key)
     }
 
-    /// The same within one namespace.
+    /// Returns a lister of one namespace.
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
         NamespaceLister { store: self.store.clone(), namespace: namespace.into() }
     }
 }
 
 impl<K: 'static> NamespaceLister<K> {
-    /// All objects of the namespace whose labels match.
+    /// Returns all objects of the namespace whose labels match.
     pub fn list(&self, selector: &Selector) -> Vec<Lazy<K>> {
         let objects = self.store.by_index(NAMESPACE_INDEX, &self.namespace).unwrap_or_else(|_| {
             let mut objects = self.store.list();
             objects.retain(|object| object.namespace() == Some(&*self.namespace));
             objects
         });
-        matching(objects, selector)
+        filter_by_labels(objects, selector)
     }
 
-    /// The object with this name.
+    /// Returns the object with this name.
     pub fn get(&self, name: &str) -> Option<Lazy<K>> {
         self.store.get_by_key(&ObjectKey::namespaced(&self.namespace, name))
     }
@@ -91,16 +91,16 @@ impl<K> Clone for NamespaceLister<K> {
 }
 
 /// Keeps the objects whose labels match.
-pub fn matching<K>(mut objects: Vec<Lazy<K>>, selector: &Selector) -> Vec<Lazy<K>> {
+pub fn filter_by_labels<K>(mut objects: Vec<Lazy<K>>, selector: &Selector) -> Vec<Lazy<K>> {
     let expressions: Vec<Expression> = selector.clone().into_iter().collect();
     if !expressions.is_empty() {
-        objects.retain(|object| expressions.iter().all(|expression| matches(object, expression)));
+        objects.retain(|object| expressions.iter().all(|expression| matches_expression(object, expression)));
     }
     objects
 }
 
-/// As the API server matches labels; kube's own matching wants a map, which cached objects do not have.
-pub fn matches<K>(object: &Lazy<K>, expression: &Expression) -> bool {
+/// Matches labels as the API server does; kube's own matching needs a map, which cached objects do not have.
+pub fn matches_expression<K>(object: &Lazy<K>, expression: &Expression) -> bool {
     match expression {
         Expression::In(key, values) => object.label(key).is_some_and(|value| values.contains(value)),
         Expression::NotIn(key, values) => !object.label(key).is_some_and(|value| values.contains(value)),

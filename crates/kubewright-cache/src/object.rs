@@ -1,4 +1,4 @@
-//! Cached objects: metadata at hand, the rest decoded when touched.
+//! Cached objects: metadata available at once, the rest decoded on read.
 
 use std::{
     fmt,
@@ -18,13 +18,13 @@ use super::{
 };
 use kubewright_core::{KeyError, ObjectKey};
 
-/// A handle to an object in a cache.
+/// A handle to a cached object, decoded lazily.
 ///
-/// Its key, version, labels and owners are there at once. The object itself is decoded by [`load`](Self::load), so an
-/// event that nobody looks into never pays for a decode, and what is read repeatedly is kept decoded. A clone costs one
-/// reference count.
+/// Key, version, labels and owners are available at once. The object itself is decoded by
+/// [`load`](Self::load), so an event that is not inspected costs no decode, and objects that are read
+/// repeatedly stay decoded. Cloning costs one reference count.
 ///
-/// A handle stays what it is when the cache moves on: it is the object as it was seen, not a view of the present.
+/// A handle is a snapshot: it does not change with the cache.
 ///
 /// ```
 /// use kubewright::{cache::Lazy, k8s_openapi::api::core::v1::Pod};
@@ -46,7 +46,7 @@ pub(crate) struct Entry<K> {
     pub(crate) key: ObjectKey,
     pub(crate) meta: Meta,
     pub(crate) body: Body<K>,
-    /// The number of this entry in the hot set.
+    /// The key of this entry in the hot set.
     pub(crate) number: u64,
     pub(crate) shared: Option<Arc<Shared<K>>>,
     pub(crate) reported: AtomicBool,
@@ -57,41 +57,61 @@ pub(crate) enum Body<K> {
     Decoded(Arc<K>),
 }
 
-/// What the objects of one cache have in common.
+/// State shared by the objects of one cache.
 pub(crate) struct Shared<K> {
     pub(crate) kind: String,
     pub(crate) hot: HotSet<K>,
     pub(crate) faults: Faults,
 }
 
-/// An object in the cache cannot be decoded into the type that was asked for.
+/// Error from decoding a cached object.
 ///
-/// The message names the field and what was expected there, never the value: it may be a secret.
+/// The message names the field and the expected type, never the value: it may be a secret.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 #[error("cannot decode {kind} {key} at {path}: {reason}; correct the object or the type that reads it")]
 pub struct DecodeError {
     /// The kind of the object.
     pub kind: String,
-    /// Which object.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// The field at which decoding stopped.
+    /// The path of the field.
     pub path: String,
-    /// What was wrong there.
+    /// The reason.
     pub reason: String,
 }
 
+/// Error from [`Lazy::new`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// The object has no name.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A string in the metadata, or the number of labels or owners, exceeds 65,535.
+    #[error(
+        "the metadata of {kind} {key} is too long to be cached: a string, or the number of labels or owners, exceeds 65535"
+    )]
+    MetadataTooLong {
+        /// The kind of the object.
+        kind: String,
+        /// The key of the object.
+        key: ObjectKey,
+    },
+}
+
 impl<K> Lazy<K> {
-    /// A handle to an object that is decoded already.
+    /// Creates a handle to a decoded object.
     ///
-    /// Informers make their own handles; this one is for tests and for events that a program makes up itself.
-    pub fn new(object: K, dyntype: &K::DynamicType) -> Result<Self, KeyError>
+    /// Informers create their own handles; this one is for tests and synthetic events.
+    pub fn new(object: K, dyntype: &K::DynamicType) -> Result<Self, ObjectError>
     where
         K: Resource,
     {
         let key = ObjectKey::of(&object, dyntype)?;
-        let kind = || K::kind(dyntype).into_owned();
-        let meta = Meta::from_object(object.meta(), |bytes| bytes.into())
-            .map_err(|_| KeyError::Nameless { kind: kind() })?;
+        let meta = Meta::from_object(object.meta(), |bytes| bytes.into()).map_err(|_| {
+            ObjectError::MetadataTooLong { kind: K::kind(dyntype).into_owned(), key: key.clone() }
+        })?;
         Ok(Self::from_entry(Entry {
             key,
             meta,
@@ -106,83 +126,83 @@ impl<K> Lazy<K> {
         Self { entry: Arc::new(entry) }
     }
 
-    /// Namespace and name.
+    /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.entry.key
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         self.entry.key.name()
     }
 
-    /// The namespace, unless the kind has none.
+    /// Returns the namespace; `None` for cluster-scoped kinds.
     pub fn namespace(&self) -> Option<&str> {
         self.entry.key.namespace()
     }
 
-    /// The identity: an object that is deleted and created anew under the same name has another.
+    /// Returns the uid: an object that is deleted and created again under the same name has another.
     pub fn uid(&self) -> &str {
         self.entry.meta.uid()
     }
 
-    /// The version as the API server wrote it.
+    /// Returns the resource version.
     pub fn resource_version(&self) -> &str {
         self.entry.meta.resource_version()
     }
 
-    /// The version as a number, to compare it with another of the same kind.
+    /// Returns the resource version as a number, to compare it with another of the same kind.
     ///
-    /// None where the server does not use numbers; Kubernetes itself always does.
+    /// `None` if it is not a number; it always is in Kubernetes.
     pub fn version(&self) -> Option<u64> {
         self.resource_version().parse().ok()
     }
 
-    /// `metadata.generation`: counts changes of what is wanted, not of status.
+    /// Returns `metadata.generation`, which counts changes of the spec.
     pub fn generation(&self) -> Option<i64> {
         self.entry.meta.generation()
     }
 
-    /// Whether deletion was asked for and finalizers hold the object back.
+    /// Returns whether the object has a `deletionTimestamp`.
     pub fn is_deleting(&self) -> bool {
         self.entry.meta.is_deleting()
     }
 
-    /// The labels, in the order in which the server wrote them.
+    /// Iterates over the labels, in the server's order.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entry.meta.labels()
     }
 
-    /// The value of one label.
+    /// Returns the value of one label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels().find_map(|(found, value)| (found == key).then_some(value))
     }
 
-    /// The owners.
+    /// Iterates over the owners.
     pub fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
         self.entry.meta.owners()
     }
 
-    /// The owner that controls this object, if one does.
+    /// Returns the owner that controls this object, if one does.
     pub fn controller(&self) -> Option<Owner<'_>> {
         self.owners().find(|owner| owner.controller)
     }
 
-    /// Whether the two are the very same object in memory.
-    pub fn is(&self, other: &Self) -> bool {
+    /// Returns whether both are handles to the same cache entry.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entry, &other.entry)
     }
 
-    /// Whether the two are the same version of the same object.
+    /// Returns whether both are the same version of the same object.
     pub fn same_version(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entry, &other.entry)
             || (self.is_version(other.uid().as_bytes(), other.resource_version().as_bytes())
                 && self.key() == other.key())
     }
 
-    /// The text that it is kept as.
+    /// Returns the stored text.
     #[cfg(test)]
-    pub(crate) fn kept_text(&self) -> Option<Vec<u8>> {
+    pub(crate) fn stored_text(&self) -> Option<Vec<u8>> {
         match &self.entry.body {
             Body::Packed(packed) => packed.unpack(<[u8]>::to_vec).ok(),
             Body::Decoded(_) => None,
@@ -195,8 +215,8 @@ impl<K> Lazy<K> {
             && self.uid().as_bytes() == uid
     }
 
-    /// Bytes that this object holds on the heap while it is at rest: without labels and owners, which it may share with
-    /// others of its cache, and for decoded objects without the object.
+    /// Returns the size of this entry on the heap: without labels and owners, which entries of a cache may
+    /// share, and without a decoded object.
     pub fn heap_size(&self) -> usize {
         let body = match &self.entry.body {
             Body::Packed(packed) => packed.heap_size(),
@@ -207,10 +227,10 @@ impl<K> Lazy<K> {
 }
 
 impl<K: DeserializeOwned> Lazy<K> {
-    /// The object itself: decoded now, unless it is among those that are kept decoded.
+    /// Returns the object: decoded now, unless it is in the hot set.
     ///
-    /// An object that does not fit the type gives an error here, on every call, and is reported once to the
-    /// informer's fault handler. Others are not affected.
+    /// An object that does not fit the type is an error on every call, and is reported once to the informer's
+    /// fault handler.
     pub fn load(&self) -> Result<Arc<K>, DecodeError> {
         let entry = &*self.entry;
         let packed = match &entry.body {
@@ -258,9 +278,9 @@ fn decode<K: DeserializeOwned>(entry: &Entry<K>, packed: &Packed) -> Result<K, D
         .map_err(|(path, reason)| failed(path, reason))
 }
 
-/// Decodes, and on failure decodes once more to find out where: the path costs nothing while all is well.
+/// Decodes, and on failure decodes again to find the path, which therefore costs nothing on success.
 pub(crate) fn decode_text<K: DeserializeOwned>(text: &[u8]) -> Result<K, (String, String)> {
-    // Validating UTF-8 once and parsing a str is faster than from_slice, which validates every string by itself.
+    // Validating UTF-8 once is faster than from_slice, which validates every string by itself.
     let text = std::str::from_utf8(text).map_err(|error| (".".to_owned(), error.to_string()))?;
     serde_json::from_str(text).map_err(|error| {
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -271,7 +291,7 @@ pub(crate) fn decode_text<K: DeserializeOwned>(text: &[u8]) -> Result<K, (String
     })
 }
 
-/// serde quotes the offending value in its messages; a cache must not let it reach a log.
+/// Removes values from a message: serde quotes them, and they must not reach a log.
 fn without_values(message: &str) -> String {
     match (message.find('"'), message.rfind('"')) {
         (Some(first), Some(last)) if first < last => {
@@ -309,16 +329,25 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_and_its_counts_take_two_cache_lines() {
-        assert_eq!(
-            size_of::<Entry<Pod>>() + 2 * size_of::<usize>(),
-            128,
-            "there is one for every cached object"
-        );
+    fn metadata_that_is_too_long_is_reported_as_such_with_the_key() {
+        let mut map = ConfigMap::default();
+        assert!(matches!(Lazy::new(map.clone(), &()), Err(ObjectError::Key(KeyError::Nameless { .. }))));
+        map.metadata.name = Some("settings".into());
+        map.metadata.namespace = Some("shop".into());
+        map.metadata.labels = Some([("app".to_owned(), "x".repeat(65_536))].into());
+        let error = Lazy::new(map, &()).unwrap_err();
+        let key = ObjectKey::namespaced("shop", "settings");
+        assert_eq!(error, ObjectError::MetadataTooLong { kind: "ConfigMap".into(), key });
+        assert!(error.to_string().contains("ConfigMap shop/settings is too long"), "{error}");
     }
 
     #[test]
-    fn the_same_version_needs_the_same_identity() {
+    fn an_entry_and_its_counts_take_two_cache_lines() {
+        assert_eq!(size_of::<Entry<Pod>>() + 2 * size_of::<usize>(), 128, "there is one per cached object");
+    }
+
+    #[test]
+    fn the_same_version_requires_the_same_uid() {
         let object = |uid: &str, version: &str| {
             let mut map = ConfigMap::default();
             map.metadata.name = Some("x".into());
@@ -329,6 +358,6 @@ mod tests {
         assert!(object("a", "1").same_version(&object("a", "1")));
         assert!(!object("a", "1").same_version(&object("b", "1")));
         assert!(!object("a", "1").same_version(&object("a", "2")));
-        assert!(!object("a", "").same_version(&object("a", "")), "no version is no evidence");
+        assert!(!object("a", "").same_version(&object("a", "")), "an empty version proves nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! One cache, many handlers: who is told what, and when.
+//! Distribution of events to the handlers of an informer.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -24,17 +24,17 @@ use super::{
     turns::Turns,
 };
 
-/// Anything below is raised to this, as in client-go.
-const SHORTEST_RESYNC: Duration = Duration::from_secs(1);
+/// Minimum resync period, as in client-go.
+const MIN_RESYNC: Duration = Duration::from_secs(1);
 
-/// The handlers of one informer.
+/// The handlers of one informer; client-go's `sharedProcessor`.
 pub(super) struct Processor<K> {
     listeners: Mutex<Vec<Arc<Listener<K>>>>,
-    /// A handler came or went, so the next resync may be due at another time.
+    /// Signals that a handler was added or removed, which may change the time of the next resync.
     changed: Notify,
 }
 
-/// One handler's side of an informer.
+/// The state of one handler; client-go's `processorListener`.
 pub(super) struct Listener<K> {
     buffer: Buffer<K>,
     resync: Option<Mutex<Resync>>,
@@ -44,7 +44,7 @@ pub(super) struct Listener<K> {
 struct Resync {
     every: Duration,
     due: Instant,
-    /// Takes part in the resync that is under way.
+    /// Whether it takes part in the current resync.
     now: bool,
 }
 
@@ -59,16 +59,16 @@ impl<K> Processor<K> {
         Self { listeners: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Adds a handler that is first told of everything in `present`.
+    /// Adds a handler that first gets the events in `present`.
     ///
-    /// The caller holds back changes meanwhile, so the handler neither misses one nor hears of one twice.
-    pub(super) fn join(
+    /// The caller blocks changes meanwhile, so that the handler neither misses one nor gets one twice.
+    pub(super) fn add_listener(
         &self,
         resync: Option<Duration>,
         present: impl IntoIterator<Item = Event<K>>,
     ) -> Arc<Listener<K>> {
         let resync = resync.filter(|every| !every.is_zero()).map(|every| {
-            let every = every.max(SHORTEST_RESYNC);
+            let every = every.max(MIN_RESYNC);
             Mutex::new(Resync { every, due: Instant::now() + every, now: false })
         });
         let listener = Arc::new(Listener { buffer: Buffer::new(), resync, progress: watch::Sender::new(()) });
@@ -78,7 +78,7 @@ impl<K> Processor<K> {
         listener
     }
 
-    pub(super) fn leave(&self, listener: &Arc<Listener<K>>) {
+    pub(super) fn remove_listener(&self, listener: &Arc<Listener<K>>) {
         self.listeners.lock().retain(|held| !Arc::ptr_eq(held, listener));
         self.changed.notify_one();
     }
@@ -90,16 +90,16 @@ impl<K> Processor<K> {
         }
     }
 
-    /// Nothing more will come.
+    /// Closes the buffers of all handlers.
     pub(super) fn close(&self) {
         self.listeners.lock().iter().for_each(|listener| listener.buffer.close());
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn pending_events(&self) -> usize {
         self.listeners.lock().iter().map(|listener| listener.buffer.len()).sum()
     }
 
-    /// Waits until some handler is due for a resync, and marks those that are.
+    /// Waits until a handler is due for a resync, and marks all that are.
     pub(super) async fn resync_due(&self) {
         loop {
             let changed = self.changed.notified();
@@ -131,9 +131,9 @@ impl<K> Processor<K> {
     }
 }
 
-/// The events of an informer, taken one by one.
+/// Stream of the events of an informer.
 ///
-/// While one is being looked at, newer changes of the same object merge into one. Dropping the subscription ends it.
+/// While an event is handled, newer changes of an object are coalesced. Dropping the subscription ends it.
 pub struct Subscription<K> {
     listener: Arc<Listener<K>>,
     processor: Weak<Processor<K>>,
@@ -150,14 +150,14 @@ impl<K> Subscription<K> {
         Self { listener, processor: Arc::downgrade(processor), informer_synced, current: None }
     }
 
-    /// The next event; None when the informer has stopped. Asking says that the previous one is done with.
+    /// Returns the next event; `None` when the informer has stopped. The previous event counts as handled.
     pub async fn next(&mut self) -> Option<Event<K>> {
         self.done();
         let delivery = self.listener.buffer.next().await?;
         Some(self.current.insert(delivery).event.clone())
     }
 
-    /// Whether everything that was there at the beginning has been taken and done with.
+    /// Returns whether the initial list was taken and handled.
     pub fn has_synced(&self) -> bool {
         self.informer_synced.load(Ordering::Acquire) && self.listener.buffer.initial_done()
     }
@@ -174,12 +174,12 @@ impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
         self.done();
         if let Some(processor) = self.processor.upgrade() {
-            processor.leave(&self.listener);
+            processor.remove_listener(&self.listener);
         }
     }
 }
 
-/// A handler that is registered with an informer. Dropping this removes it.
+/// A registered handler; client-go's `ResourceEventHandlerRegistration`. Dropping it removes the handler.
 #[must_use = "dropping a registration removes the handler"]
 pub struct Registration {
     task: AbortHandle,
@@ -189,7 +189,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Runs the handler for every event, on a task of its own.
+    /// Spawns a task that runs the handler for every event.
     pub(super) fn spawn<K>(
         mut subscription: Subscription<K>,
         informer: watch::Receiver<bool>,
@@ -203,7 +203,7 @@ impl Registration {
         let (listener, ready) =
             (Arc::clone(&subscription.listener), Arc::clone(&subscription.informer_synced));
         let synced = Arc::new(move || ready.load(Ordering::Acquire) && listener.buffer.initial_done());
-        // See `turns`: neither this handler nor the others may be held up by one that blocks its thread.
+        // See `turns`: a handler that blocks its thread must not delay the others.
         let task = tokio::spawn(unconstrained(async move {
             let mut turns = Turns::default();
             while let Some(event) = subscription.next().await {
@@ -218,7 +218,7 @@ impl Registration {
         Self { task: task.abort_handle(), synced, progress, informer }
     }
 
-    /// Whether the informer has synced and the handler is done with everything that was there at its beginning.
+    /// Returns whether the informer has synced and the handler has handled the initial list.
     pub fn has_synced(&self) -> bool {
         (self.synced)()
     }
@@ -228,13 +228,14 @@ impl Registration {
         self.when_synced().await;
     }
 
-    /// A future that is over when [`has_synced`](Self::has_synced); it does not hold on to the registration.
+    /// Returns a future that resolves when [`has_synced`](Self::has_synced); it does not borrow the
+    /// registration.
     pub fn when_synced(&self) -> impl Future<Output = ()> + Send + 'static {
         let synced = Arc::clone(&self.synced);
         let (mut progress, mut informer) = (self.progress.clone(), self.informer.clone());
         async move {
             while !synced() {
-                // An informer that has stopped will tell nothing new; neither will it sync any more.
+                // An informer that has stopped never syncs.
                 tokio::select! {
                     biased;
                     changed = progress.changed() => if changed.is_err() { return },

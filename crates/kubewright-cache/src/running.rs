@@ -1,4 +1,4 @@
-//! Something that runs until its guard is dropped.
+//! Guard of a running task.
 
 use futures::future::BoxFuture;
 use tokio::{
@@ -6,7 +6,7 @@ use tokio::{
     task::{JoinHandle, unconstrained},
 };
 
-/// A running informer or reflector. Dropping this stops it; its cache and handles stay readable.
+/// Guard of a running informer or reflector. Dropping it stops the task; the cache stays readable.
 #[must_use = "dropping this stops what is running"]
 pub struct Running {
     task: Option<JoinHandle<()>>,
@@ -14,7 +14,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Spawns a task that is given a future to stop at. It has to give way by itself, see `turns`.
+    /// Spawns a task with a future that resolves on stop. The task must yield by itself, see `turns`.
     pub(super) fn spawn<F>(task: impl FnOnce(BoxFuture<'static, ()>) -> F) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -22,22 +22,22 @@ impl Running {
         let stop = watch::Sender::new(false);
         let mut stopped = stop.subscribe();
         let stopped = Box::pin(async move {
-            // An error means that the guard is gone, which is the same.
+            // An error means that the guard was dropped.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         });
         Self { task: Some(tokio::spawn(unconstrained(task(stopped)))), stop }
     }
 
-    /// A guard of nothing, for what runs already under another guard.
-    pub(super) fn nothing() -> Self {
+    /// Creates a guard without a task, for an informer that was started before.
+    pub(super) fn already_started() -> Self {
         Self { task: None, stop: watch::Sender::new(true) }
     }
 
-    /// Stops it and waits until it has: no handler is sent anything afterwards.
+    /// Stops the task and waits for its end: handlers get no event afterwards.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.take() {
-            // The task can only have ended by itself or by a panic, which tokio has told of.
+            // A panic was reported by tokio.
             let _ = task.await;
         }
     }

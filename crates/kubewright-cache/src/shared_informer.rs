@@ -1,17 +1,18 @@
-//! One watch, one cache, any number of handlers.
+//! Shared informer: one watch, one cache, any number of handlers.
 //!
-//! A [`SharedInformer`] is what most programs want: it follows a kind, keeps an indexed cache of it, and tells every
-//! handler what changed. In client-go's words it is the `SharedIndexInformer`; the one without indexes does not exist
-//! here, since an index that nobody adds costs nothing.
+//! A [`SharedInformer`] is what most programs need: it reflects a kind into an indexed cache, and dispatches
+//! events to its handlers. It is client-go's `SharedIndexInformer`; there is no variant without indexes,
+//! since unused indexes cost nothing.
 //!
-//! - Handlers come and go while it runs. A late one is first told of everything that is there.
-//! - Each handler runs on a task of its own, one event at a time, and never holds up the cache or another handler.
-//!   What it has not taken yet merges by object, so a slow handler costs at most one entry per object.
-//! - An object that was deleted and created anew under the same name, unseen, comes as a deletion and an addition;
-//!   client-go makes an update of it, and every handler has to compare identities.
+//! - Handlers can be added and removed while it runs. A new one first gets all cached objects.
+//! - Each handler runs on a task of its own, one event at a time, and never blocks the cache or another
+//!   handler. Its pending events are coalesced by object, so a slow handler costs at most one entry per
+//!   object.
+//! - An object that was deleted and recreated under the same name between two events is reported as a
+//!   deletion and an addition; client-go reports an update, and every handler has to compare uids.
 //!
-//! Pitfall: the cache is behind the server by the time an event takes. A worker that reads what it has just written
-//! asks [`get_at_least`](SharedInformer::get_at_least) for it.
+//! Pitfall: the cache is behind the server by the latency of events. To read its own write, a worker uses
+//! [`get_at_least`](SharedInformer::get_at_least).
 
 use std::{
     fmt,
@@ -45,10 +46,10 @@ use super::{
 };
 use kubewright_core::{Backoff, ObjectKey, Random};
 
-/// Objects that go from the queue into the cache under one lock, as in client-go.
-const BATCH: usize = 1000;
+/// Maximum number of objects that are applied to the cache under one lock, as in client-go.
+const MAX_BATCH: usize = 1000;
 
-/// A cache of one kind with handlers. Handles are cheap to clone and share everything.
+/// A cache of one kind with handlers. Cheap to clone.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -76,8 +77,9 @@ struct Inner<K: Resource> {
     fifo: DeltaFifo<Lazy<K>>,
     processor: Arc<Processor<K>>,
     faults: Faults,
-    /// Held while the cache changes and handlers are told, so that a handler joins between two changes.
-    turn: Mutex<()>,
+    /// Held while the cache changes and events are dispatched, so that handlers are added between two
+    /// changes.
+    dispatch_lock: Mutex<()>,
     started: AtomicBool,
     reflector: Mutex<Option<Reflector<K>>>,
     position: Position,
@@ -86,27 +88,27 @@ struct Inner<K: Resource> {
     applied: watch::Sender<u64>,
 }
 
-/// The cache has not seen a write in time.
+/// Error of [`SharedInformer::get_at_least`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Time is up.
+    /// The cache has not observed the version in time.
     #[error(
         "the cache has not seen version {resource_version} of {key} after {waited:?}; read it from the server, or wait longer"
     )]
-    NotSeen {
-        /// Which object.
+    Timeout {
+        /// The key of the object.
         key: ObjectKey,
-        /// The version that was waited for.
+        /// The version.
         resource_version: String,
-        /// How long.
+        /// The timeout.
         waited: Duration,
     },
-    /// The version is not a number, so nothing can be said of what comes after it.
+    /// The version is not a number and cannot be compared.
     #[error(
         "{0:?} is not a version that can be compared; pass the resourceVersion of the object that the write returned"
     )]
-    NotAVersion(String),
+    InvalidVersion(String),
 }
 
 impl<K> SharedInformer<K>
@@ -114,10 +116,10 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Send + Sync,
 {
-    /// An informer of what `list_watch` asks for. It does nothing until it is started.
+    /// Creates an informer. It does nothing until it is started.
     pub fn new(list_watch: ListWatch<K>) -> Self {
-        let store = Indexer::<K>::keyed();
-        let fifo = DeltaFifo::of(&store);
+        let store = Indexer::<K>::with_metadata_key();
+        let fifo = DeltaFifo::with_known_objects(&store);
         let faults = list_watch.faults().clone();
         let reflector = Reflector::new(list_watch, fifo.clone());
         let inner = Inner {
@@ -125,7 +127,7 @@ where
             fifo,
             processor: Arc::new(Processor::new()),
             faults,
-            turn: Mutex::new(()),
+            dispatch_lock: Mutex::new(()),
             started: AtomicBool::new(false),
             position: reflector.position(),
             reflector: Mutex::new(Some(reflector)),
@@ -134,33 +136,33 @@ where
             applied: watch::Sender::new(0),
         };
         let informer = Self { inner: Arc::new(inner), resync: None };
-        // An empty store without indexes refuses neither the name nor an object.
+        // Cannot fail on an empty store without indexes.
         let _ = informer.inner.store.add_index(IndexFn::namespace());
         informer
     }
 
-    /// A handle whose handlers look at every object again in this period; at least a second.
+    /// Sets the resync period of handlers that are registered through this handle; at least a second.
     ///
-    /// It goes with the handle: `informer.clone().resync(period).on_event(…)` is one handler's own period.
+    /// It belongs to the handle: `informer.clone().resync(period).on_event(…)` is the period of one handler.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// How long to wait after failures. Only before the start.
+    /// Sets the back-off after failures. Only before the start.
     #[must_use]
     pub fn backoff(self, backoff: Backoff) -> Self {
-        self.tuned(|reflector| reflector.backoff(backoff))
+        self.configure_reflector(|reflector| reflector.backoff(backoff))
     }
 
-    /// Where jitter and time-outs come from. Only before the start.
+    /// Sets the source of randomness for jitter and timeouts. Only before the start.
     #[must_use]
     pub fn random(self, random: Random) -> Self {
-        self.tuned(|reflector| reflector.random(random))
+        self.configure_reflector(|reflector| reflector.random(random))
     }
 
-    fn tuned(self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
+    fn configure_reflector(self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
         let mut held = self.inner.reflector.lock();
         *held = held.take().map(tune);
         drop(held);
@@ -172,17 +174,17 @@ where
         self.inner.store.add_index(index)
     }
 
-    /// The cache.
+    /// Returns the cache.
     pub fn store(&self) -> Indexer<K> {
         self.inner.store.clone()
     }
 
-    /// The cache as lists by namespace and by selector.
+    /// Returns a lister over the cache.
     pub fn lister(&self) -> Lister<K> {
         Lister::new(self.store())
     }
 
-    /// Calls `handler` for every change, on a task of its own. It is first told of everything that is there.
+    /// Registers a handler, which runs on a task of its own. It first gets all cached objects.
     ///
     /// Must be called inside a tokio runtime.
     pub fn on_event(&self, handler: impl FnMut(Event<K>) + Send + 'static) -> Registration {
@@ -190,43 +192,44 @@ where
         Registration::spawn(self.subscribe(), synced, faults, handler)
     }
 
-    /// The changes, to be taken one by one: for handlers that are asynchronous.
+    /// Returns the events as a stream, for asynchronous handlers.
     pub fn subscribe(&self) -> Subscription<K> {
         let inner = &self.inner;
-        let _turn = inner.turn.lock();
+        let _dispatch = inner.dispatch_lock.lock();
         let present =
             inner.store.list().into_iter().map(|object| Event::Added { object, is_in_initial_list: true });
-        let listener = inner.processor.join(self.resync, present);
+        let listener = inner.processor.add_listener(self.resync, present);
         Subscription::new(listener, &inner.processor, Arc::clone(&inner.has_synced))
     }
 
-    /// Starts to follow the server, on a task of its own. A second start does nothing and returns a guard of nothing.
+    /// Starts the informer on a task of its own. A second start does nothing and returns a guard without a
+    /// task.
     pub fn start(&self) -> Running {
-        let Some(reflector) = self.inner.reflector.lock().take() else { return Running::nothing() };
+        let Some(reflector) = self.inner.reflector.lock().take() else { return Running::already_started() };
         self.inner.started.store(true, Ordering::Release);
         let inner = Arc::clone(&self.inner);
         Running::spawn(|stopped| async move {
             tokio::select! {
                 biased;
                 () = stopped => {}
-                () = together(reflector.run(), inner.take_in()) => {}
+                () = together(reflector.run(), inner.process()) => {}
             }
             inner.fifo.close();
             inner.processor.close();
         })
     }
 
-    /// Whether two handles are of the same informer.
-    pub fn is(&self, other: &Self) -> bool {
+    /// Returns whether two handles belong to the same informer.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Whether it was started.
+    /// Returns whether the informer was started.
     pub fn has_started(&self) -> bool {
         self.inner.started.load(Ordering::Acquire)
     }
 
-    /// Whether the cache holds at least what the server held when the informer started.
+    /// Returns whether the cache holds at least the state of the server at the start.
     pub fn has_synced(&self) -> bool {
         self.inner.has_synced.load(Ordering::Acquire)
     }
@@ -237,27 +240,27 @@ where
         let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// The last version that the server has told of.
+    /// Returns the last resource version received.
     pub fn last_sync_resource_version(&self) -> String {
         self.inner.position.resource_version()
     }
 
-    /// How many events wait for handlers, over all handlers: at most one entry per handler and object.
-    pub fn waiting_events(&self) -> usize {
-        self.inner.processor.waiting()
+    /// Returns the number of pending events of all handlers: at most one entry per handler and object.
+    pub fn pending_events(&self) -> usize {
+        self.inner.processor.pending_events()
     }
 
-    /// The object as it is in the cache once the cache has seen this version: one's own write, or something newer.
+    /// Returns the object once the cache has observed this version: the caller's own write, or a newer one.
     ///
-    /// None when it is gone by then. Pass the `resourceVersion` that the write returned.
+    /// `None` if it is deleted by then. Pass the `resourceVersion` that the write returned.
     pub async fn get_at_least(
         &self,
         key: &ObjectKey,
         resource_version: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Lazy<K>>, ReadError> {
         let wanted: u64 =
-            resource_version.parse().map_err(|_| ReadError::NotAVersion(resource_version.to_owned()))?;
+            resource_version.parse().map_err(|_| ReadError::InvalidVersion(resource_version.to_owned()))?;
         let mut applied = self.inner.applied.subscribe();
         let seen = async {
             loop {
@@ -272,24 +275,24 @@ where
                 }
             }
         };
-        tokio::time::timeout(patience, seen).await.map_err(|_| ReadError::NotSeen {
+        tokio::time::timeout(timeout, seen).await.map_err(|_| ReadError::Timeout {
             key: key.clone(),
             resource_version: resource_version.to_owned(),
-            waited: patience,
+            waited: timeout,
         })
     }
 }
 
 impl<K: Resource> SharedInformer<K> {
-    /// How far the cache has come; changes whenever the cache may have.
+    /// Returns the version that the cache has reached; notified whenever the cache may have changed.
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
         self.inner.applied.subscribe()
     }
 }
 
 impl<K: Resource + Send + Sync + 'static> Inner<K> {
-    /// Everything but the reflector.
-    async fn take_in(&self) {
+    /// Runs everything but the reflector.
+    async fn process(&self) {
         tokio::select! {
             biased;
             () = self.consume() => {}
@@ -297,16 +300,16 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
         }
     }
 
-    /// Moves what the reflector found into the cache and tells the handlers.
+    /// Applies queued deltas to the cache and dispatches the events.
     async fn consume(&self) {
         let mut turns = Turns::default();
-        while let Some(batch) = self.fifo.next_batch(BATCH).await {
+        while let Some(batch) = self.fifo.next_batch(MAX_BATCH).await {
             self.apply(batch.items);
-            drop(batch.claim);
+            drop(batch.guard);
             if let Some(version) = batch.up_to.and_then(|version| version.parse().ok()) {
                 self.applied.send_replace(version);
             } else {
-                // Waiting readers look at their own object.
+                // Wakes readers that wait for a single object.
                 self.applied.send_modify(|_| ());
             }
             if !self.has_synced.load(Ordering::Relaxed) && self.fifo.has_synced() {
@@ -318,7 +321,7 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
     }
 
     fn apply(&self, items: Vec<Queued<Lazy<K>>>) {
-        let _turn = self.turn.lock();
+        let _dispatch = self.dispatch_lock.lock();
         let (events, errors) = self.store.objects().transaction(|cache| {
             let mut events = Vec::with_capacity(items.len());
             for item in items {
@@ -342,7 +345,7 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
     }
 }
 
-/// Brings one delta into the cache and says what changed.
+/// Applies one delta to the cache and appends the resulting events.
 pub(super) fn apply_delta<K>(
     cache: &mut Transaction<'_, Lazy<K>>,
     delta: Delta<Lazy<K>>,
@@ -355,7 +358,7 @@ pub(super) fn apply_delta<K>(
                 events.push(Event::Deleted { object, final_state_unknown });
             }
         }
-        // The periodic look must not bring back what has gone meanwhile.
+        // A resync must not bring back an object that was deleted meanwhile.
         Delta::Sync(object) => {
             if let Some(held) = cache.get(object.key()) {
                 events.push(Event::Updated { old: held.clone(), new: held.clone() });

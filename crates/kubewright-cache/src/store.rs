@@ -1,7 +1,7 @@
-//! The cache itself: objects by their own key, with indexes.
+//! Store of objects by key, with indexes.
 //!
-//! In client-go's words: `cache.NewStore` is [`Store::new`], `cache.NewIndexer` is a `Store` with indexes, and
-//! [`Indexer`] is the store that informers fill. All handles to a store share its content.
+//! client-go's `cache.NewStore` is [`Store::new`], `cache.NewIndexer` is a `Store` with indexes, and
+//! [`Indexer`] is the store of informers. Clones share the content.
 
 use std::{fmt, sync::Arc};
 
@@ -16,13 +16,13 @@ use super::{
 };
 use kubewright_core::{KeyError, ObjectKey};
 
-/// Finds the key of an object.
+/// Key function; client-go's `KeyFunc`.
 pub type KeyFn<T> = Arc<dyn Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync>;
 
-/// The store that an informer of `K` keeps up to date.
+/// The store of an informer of `K`.
 pub type Indexer<K> = Store<Lazy<K>>;
 
-/// Objects by key, where the key is a function of the object.
+/// Objects by key, with a key function.
 ///
 /// ```
 /// use kubewright::{ObjectKey, cache::Store};
@@ -44,12 +44,12 @@ struct Inner<T> {
 }
 
 impl<T: Clone> Store<T> {
-    /// An empty store of objects that this function finds the key of.
+    /// Creates an empty store with a key function.
     pub fn new(key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static) -> Self {
         Self { inner: Arc::new(Inner { key: Arc::new(key), objects: ThreadSafeStore::new() }) }
     }
 
-    /// The key that this store has for an object.
+    /// Returns the key of an object.
     pub fn key_of(&self, object: &T) -> Result<ObjectKey, KeyError> {
         (self.inner.key)(object)
     }
@@ -59,52 +59,52 @@ impl<T: Clone> Store<T> {
         self.inner.objects.add(self.key_of(&object)?, object)
     }
 
-    /// The same as [`add`](Self::add): the name says what the caller knows.
+    /// The same as [`add`](Self::add).
     pub fn update(&self, object: T) -> Result<(), StoreError> {
         self.add(object)
     }
 
-    /// Takes the object with this object's key out, and returns it.
+    /// Removes the object with the same key and returns it.
     pub fn delete(&self, object: &T) -> Result<Option<T>, StoreError> {
         Ok(self.delete_key(&self.key_of(object)?))
     }
 
-    /// Takes the object with this key out, and returns it.
+    /// Removes the object with this key and returns it.
     pub fn delete_key(&self, key: &ObjectKey) -> Option<T> {
         self.inner.objects.delete(key)
     }
 
-    /// The stored object with this object's key.
+    /// Returns the stored object with the same key.
     pub fn get(&self, object: &T) -> Result<Option<T>, StoreError> {
         Ok(self.get_by_key(&self.key_of(object)?))
     }
 
-    /// The object with this key.
+    /// Returns the object with this key.
     pub fn get_by_key(&self, key: &ObjectKey) -> Option<T> {
         self.inner.objects.get(key)
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn list(&self) -> Vec<T> {
         self.inner.objects.list()
     }
 
-    /// The keys of all objects.
+    /// Returns the keys of all objects.
     pub fn list_keys(&self) -> Vec<ObjectKey> {
         self.inner.objects.list_keys()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.inner.objects.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.inner.objects.is_empty()
     }
 
-    /// Makes the store hold just these objects. An object without a key refuses all of them.
+    /// Replaces all objects. Nothing changes if one of them has no key.
     pub fn replace(&self, objects: Vec<T>) -> Result<(), StoreError> {
         let keyed: Vec<_> = objects
             .into_iter()
@@ -113,9 +113,9 @@ impl<T: Clone> Store<T> {
         self.inner.objects.replace(keyed)
     }
 
-    /// Does what a delta says, for programs that empty a [`DeltaFifo`](super::DeltaFifo) themselves.
+    /// Applies a delta, for programs that pop a [`DeltaFifo`](super::DeltaFifo) themselves.
     ///
-    /// A [`Delta::Sync`] changes nothing: the object is as it was.
+    /// A [`Delta::Sync`] changes nothing.
     pub fn apply(&self, delta: &Delta<T>) -> Result<(), StoreError> {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -126,37 +126,37 @@ impl<T: Clone> Store<T> {
         }
     }
 
-    /// Adds an index; also later, when there are objects.
+    /// Adds an index, also to a store with objects.
     pub fn add_index(&self, function: IndexFn<T>) -> Result<(), StoreError> {
         self.inner.objects.add_indexes([function])
     }
 
-    /// Adds several indexes, or none if one of the names is taken.
+    /// Adds several indexes, or none if one of the names exists.
     pub fn add_indexes(&self, functions: impl IntoIterator<Item = IndexFn<T>>) -> Result<(), StoreError> {
         self.inner.objects.add_indexes(functions)
     }
 
-    /// The names of the indexes.
+    /// Returns the names of the indexes.
     pub fn index_names(&self) -> Vec<String> {
         self.inner.objects.index_names()
     }
 
-    /// The objects that share a value of the index with this object.
+    /// Returns the objects that share a value of the index with this object.
     pub fn index(&self, index: &str, object: &T) -> Result<Vec<T>, StoreError> {
         self.inner.objects.index(index, object)
     }
 
-    /// The objects that have this value in the index: handles, no copies.
+    /// Returns the objects that have this value in the index.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<T>, StoreError> {
         self.inner.objects.by_index(index, value)
     }
 
-    /// The keys of the objects that have this value in the index.
+    /// Returns the keys of the objects that have this value in the index.
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         self.inner.objects.index_keys(index, value)
     }
 
-    /// All values of the index that some object has.
+    /// Returns all values of the index.
     pub fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError> {
         self.inner.objects.list_index_values(index)
     }
@@ -167,8 +167,9 @@ impl<T: Clone> Store<T> {
 }
 
 impl<K: 'static> Indexer<K> {
-    /// An empty store of cached objects, by namespace and name.
-    pub fn keyed() -> Self {
+    /// Creates an empty store of cached objects, keyed by namespace and name; client-go's
+    /// `MetaNamespaceKeyFunc`.
+    pub fn with_metadata_key() -> Self {
         Self::new(|object: &Lazy<K>| Ok(object.key().clone()))
     }
 }
@@ -186,8 +187,8 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for Store<T> {
         Store::delete(self, &object).map(drop)
     }
 
-    fn replacing(&self) -> Box<dyn Replacement<T>> {
-        Box::new(Replacing { store: self.clone(), objects: IndexMap::new() })
+    fn begin_replace(&self) -> Box<dyn Replacement<T>> {
+        Box::new(ListReplacement { store: self.clone(), objects: IndexMap::new() })
     }
 
     fn known(&self, key: &ObjectKey) -> Option<T> {
@@ -199,13 +200,13 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for Store<T> {
     }
 }
 
-/// A store changes in one step, so the pages of a list wait here for the last one.
-struct Replacing<T> {
+/// A list in progress. The store is replaced in one step, so pages are collected here.
+struct ListReplacement<T> {
     store: Store<T>,
     objects: IndexMap<ObjectKey, T>,
 }
 
-impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
+impl<T: Clone + Send + Sync> Replacement<T> for ListReplacement<T> {
     fn page(&mut self, objects: Vec<T>) -> Result<(), StoreError> {
         for object in objects {
             self.objects.insert(self.store.key_of(&object)?, object);

@@ -1,7 +1,7 @@
 //! Objects by key, with indexes, behind one lock.
 //!
-//! This is client-go's `ThreadSafeStore`: the map under every cache. [`Store`](super::Store) adds the function that
-//! finds the key of an object; informers add the objects. Use this one directly only when keys come from elsewhere.
+//! This is client-go's `ThreadSafeStore`: the map under every cache. [`Store`](super::Store) adds the key
+//! function. Use this one directly only with explicit keys.
 
 use std::{fmt, hash::BuildHasher};
 
@@ -12,14 +12,14 @@ use parking_lot::RwLock;
 use super::index::{Index, IndexError, IndexFn, Moved, Postings};
 use kubewright_core::ObjectKey;
 
-/// A map of objects with indexes that are always up to date.
+/// A map of objects with indexes.
 ///
-/// Values are cheap handles (an `Arc`, a [`Lazy`](super::Lazy)): every read returns clones of them and never a
-/// copy of an object. Reads never wait for each other. Objects are listed in the order in which they came, a place
-/// left by a deletion being taken by the next newcomer.
+/// Values are cheap handles (an `Arc`, a [`Lazy`](super::Lazy)): reads return clones of them and never copies
+/// of the objects. Readers do not block each other. Objects are listed in insertion order, except that new
+/// objects reuse the slots of deleted ones.
 ///
-/// An index function that fails keeps its object out of that one index: the object is stored all the same, and the
-/// error is returned.
+/// If an index function fails for an object, the object is stored but not in that index, and the error is
+/// returned.
 ///
 /// ```
 /// use kubewright::cache::{IndexFn, ThreadSafeStore};
@@ -36,19 +36,19 @@ pub struct ThreadSafeStore<T> {
     inner: RwLock<Inner<T>>,
 }
 
-/// A store was asked for something that it does not have, or cannot do.
+/// Error of a store.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// No index has this name.
-    #[error("there is no index {asked:?}; the store has {known:?}")]
+    /// The index does not exist.
+    #[error("there is no index {requested:?}; the store has {known:?}")]
     NoSuchIndex {
-        /// The name that was asked for.
-        asked: String,
-        /// The names that exist.
+        /// The requested name.
+        requested: String,
+        /// The existing names.
         known: Vec<String>,
     },
-    /// An index of this name is there already.
+    /// An index of this name exists already.
     #[error("there is already an index {0:?}; give the new one another name")]
     IndexExists(String),
     /// An index function failed for an object; the object is stored, but not in that index.
@@ -73,7 +73,7 @@ struct Slot<T> {
     postings: Postings,
 }
 
-/// Fixed, so that equal runs lay their tables out equally.
+/// Hashes with a fixed seed, so that table layouts are deterministic.
 fn hash(key: &ObjectKey) -> u64 {
     FixedState::default().hash_one(key)
 }
@@ -85,7 +85,7 @@ impl<T> Default for ThreadSafeStore<T> {
 }
 
 impl<T> ThreadSafeStore<T> {
-    /// An empty store without indexes.
+    /// Creates an empty store without indexes.
     pub fn new() -> Self {
         Self {
             inner: RwLock::new(Inner {
@@ -98,56 +98,56 @@ impl<T> ThreadSafeStore<T> {
         }
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.inner.read().table.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the store is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The keys of all objects.
+    /// Returns the keys of all objects.
     pub fn list_keys(&self) -> Vec<ObjectKey> {
         self.inner.read().occupied().map(|slot| slot.key.clone()).collect()
     }
 
-    /// The names of the indexes.
+    /// Returns the names of the indexes.
     pub fn index_names(&self) -> Vec<String> {
         self.inner.read().index_names()
     }
 }
 
 impl<T: Clone> ThreadSafeStore<T> {
-    /// Puts an object in place of whatever has its key.
+    /// Adds an object, or replaces the one with its key.
     pub fn add(&self, key: ObjectKey, value: T) -> Result<(), StoreError> {
         let (_replaced, errors) = self.inner.write().put(key, value);
         first_error(errors)
     }
 
-    /// The same as [`add`](Self::add): the name says what the caller knows.
+    /// The same as [`add`](Self::add).
     pub fn update(&self, key: ObjectKey, value: T) -> Result<(), StoreError> {
         self.add(key, value)
     }
 
-    /// Takes an object out. Says what was there.
+    /// Removes an object and returns it.
     pub fn delete(&self, key: &ObjectKey) -> Option<T> {
         self.inner.write().take(key)
     }
 
-    /// The object under a key.
+    /// Returns the object with a key.
     pub fn get(&self, key: &ObjectKey) -> Option<T> {
         let inner = self.inner.read();
         inner.find(key).map(|slot| inner.value(slot).clone())
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn list(&self) -> Vec<T> {
         self.inner.read().occupied().map(|slot| slot.value.clone()).collect()
     }
 
-    /// Makes the store hold just these objects, as one step that no reader sees half-way.
+    /// Replaces all objects atomically.
     pub fn replace(&self, objects: impl IntoIterator<Item = (ObjectKey, T)>) -> Result<(), StoreError> {
         let mut inner = self.inner.write();
         let mut keep = vec![false; inner.slots.len()];
@@ -174,7 +174,7 @@ impl<T: Clone> ThreadSafeStore<T> {
         first_error(errors)
     }
 
-    /// Several changes under one lock. Returns the errors of index functions.
+    /// Runs several changes under one lock. Returns the errors of index functions.
     pub(super) fn transaction<R>(
         &self,
         change: impl FnOnce(&mut Transaction<'_, T>) -> R,
@@ -185,10 +185,10 @@ impl<T: Clone> ThreadSafeStore<T> {
         (result, transaction.errors)
     }
 
-    /// Adds indexes, also to a store that has objects already.
+    /// Adds indexes, also to a store with objects.
     ///
-    /// A name that is taken refuses all of them. A function that fails for some object is an error too, but the
-    /// indexes are there and hold all other objects.
+    /// If one of the names exists, none is added. A function that fails for an object is an error too, but
+    /// the indexes are added and hold all other objects.
     pub fn add_indexes(&self, functions: impl IntoIterator<Item = IndexFn<T>>) -> Result<(), StoreError> {
         let mut inner = self.inner.write();
         let functions: Vec<_> = functions.into_iter().collect();
@@ -206,7 +206,8 @@ impl<T: Clone> ThreadSafeStore<T> {
         first_error(errors)
     }
 
-    /// The objects that share at least one value of the index with this object, whether it is stored or not.
+    /// Returns the objects that share at least one value of the index with this object, whether it is stored
+    /// or not.
     pub fn index(&self, index: &str, object: &T) -> Result<Vec<T>, StoreError> {
         let function = {
             let inner = self.inner.read();
@@ -225,21 +226,21 @@ impl<T: Clone> ThreadSafeStore<T> {
         Ok(slots.into_iter().map(|slot| inner.value(slot).clone()).collect())
     }
 
-    /// The objects that have this value in the index.
+    /// Returns the objects that have this value in the index.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<T>, StoreError> {
         let inner = self.inner.read();
         let index = &inner.indexes[inner.index_number(index)?];
         Ok(index.slots(value).iter().map(|slot| inner.value(*slot).clone()).collect())
     }
 
-    /// The keys of the objects that have this value in the index.
+    /// Returns the keys of the objects that have this value in the index.
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         let inner = self.inner.read();
         let index = &inner.indexes[inner.index_number(index)?];
         Ok(index.slots(value).iter().map(|slot| inner.slot(*slot).key.clone()).collect())
     }
 
-    /// All values that some object has in the index.
+    /// Returns all values of the index.
     pub fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError> {
         let inner = self.inner.read();
         let index = &inner.indexes[inner.index_number(index)?];
@@ -251,14 +252,14 @@ fn first_error(errors: Vec<IndexError>) -> Result<(), StoreError> {
     errors.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The changes that happen under one lock.
+/// Changes under one lock.
 pub(super) struct Transaction<'a, T> {
     inner: &'a mut Inner<T>,
     errors: Vec<IndexError>,
 }
 
 impl<T: Clone> Transaction<'_, T> {
-    /// Puts an object and returns what it replaced.
+    /// Adds an object and returns the one that it replaced.
     pub(super) fn put(&mut self, key: ObjectKey, value: T) -> Option<T> {
         let ((_, replaced), errors) = self.inner.put(key, value);
         self.errors.extend(errors);
@@ -291,7 +292,7 @@ impl<T> Inner<T> {
         &self.slot(slot).value
     }
 
-    /// The slot an object went to and what it replaced there, and the indexes that failed.
+    /// Stores an object. Returns its slot, the object that it replaced, and the errors of index functions.
     fn put(&mut self, key: ObjectKey, value: T) -> ((u32, Option<T>), Vec<IndexError>) {
         let slots = &self.slots;
         let held = |slot: &u32| slots[*slot as usize].as_ref();
@@ -339,11 +340,11 @@ impl<T> Inner<T> {
         for posting in content.postings {
             self.indexes[posting.index as usize].remove(posting, &mut self.moved);
         }
-        self.settle_moved();
+        self.apply_moves();
         Some(content.value)
     }
 
-    /// Brings the indexes from number `from` on up to date for one object.
+    /// Updates the indexes from number `from` on for one object.
     fn reindex(&mut self, slot: u32, from: usize) -> Vec<IndexError> {
         let held = self.slots[slot as usize].as_mut().expect("the object was put there just now");
         let mut postings = std::mem::take(&mut held.postings);
@@ -356,11 +357,11 @@ impl<T> Inner<T> {
         if let Some(held) = self.slots[slot as usize].as_mut() {
             held.postings = postings;
         }
-        self.settle_moved();
+        self.apply_moves();
         errors
     }
 
-    fn settle_moved(&mut self) {
+    fn apply_moves(&mut self) {
         for moved in self.moved.drain(..) {
             if let Some(slot) = &mut self.slots[moved.slot as usize] {
                 moved.apply(&mut slot.postings);
@@ -384,7 +385,7 @@ impl<T> Inner<T> {
         self.indexes
             .iter()
             .position(|index| index.function().name() == name)
-            .ok_or_else(|| StoreError::NoSuchIndex { asked: name.to_owned(), known: self.index_names() })
+            .ok_or_else(|| StoreError::NoSuchIndex { requested: name.to_owned(), known: self.index_names() })
     }
 
     fn index_names(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A value with labels: its text split at blanks.
+/// Indexes a string by its words.
 fn words() -> IndexFn<String> {
     IndexFn::new("words", |text: &String| -> Result<Vec<String>, String> {
         if text.contains("bad") {
@@ -51,7 +51,7 @@ fn empty_index_sets_are_removed() {
 }
 
 #[test]
-fn index_returns_what_shares_a_value_with_the_given_object() {
+fn index_returns_the_objects_that_share_a_value_with_the_given_object() {
     let store = store();
     for (name, text) in [("a", "x y"), ("b", "y"), ("c", "z")] {
         store.add(key(name), text.into()).unwrap();
@@ -70,7 +70,7 @@ fn an_index_can_be_added_to_a_store_with_objects() {
 }
 
 #[test]
-fn a_taken_index_name_is_refused_and_changes_nothing() {
+fn an_existing_index_name_is_rejected_and_changes_nothing() {
     let store = store();
     let error = store
         .add_indexes([IndexFn::new("new", |_: &String| ()), IndexFn::new("words", |_: &String| ())])
@@ -80,13 +80,13 @@ fn a_taken_index_name_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn an_unknown_index_is_refused_with_the_names_that_exist() {
+fn an_error_for_an_unknown_index_has_the_existing_names() {
     let error = store().by_index("labels", "x").unwrap_err().to_string();
     assert!(error.contains("labels") && error.contains("words"), "{error}");
 }
 
 #[test]
-fn an_index_function_that_fails_or_panics_keeps_the_object_but_not_in_that_index() {
+fn an_object_is_stored_but_not_indexed_if_its_index_function_fails_or_panics() {
     for text in ["bad x", "panic x"] {
         let store = store();
         store.add(key("a"), "x".into()).unwrap();
@@ -100,7 +100,7 @@ fn an_index_function_that_fails_or_panics_keeps_the_object_but_not_in_that_index
 }
 
 #[test]
-fn replace_keeps_just_what_it_was_given() {
+fn replace_keeps_only_the_given_objects() {
     let store = store();
     store.add(key("a"), "x".into()).unwrap();
     store.add(key("b"), "y".into()).unwrap();

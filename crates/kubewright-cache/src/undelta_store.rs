@@ -1,7 +1,8 @@
-//! A store that tells its whole content at every change.
+//! Store that pushes its whole content on every change; client-go's `UndeltaStore`.
 //!
-//! [`UndeltaStore`] is for a consumer that wants the full set each time (a configuration file to write, a table to
-//! load) and not the single changes. Every write calls the push function once with all objects; reads never do.
+//! [`UndeltaStore`] is for a consumer that needs the full set each time (to write a configuration file, to
+//! load a table) and not the single changes. Every write calls the push function once with all objects; reads
+//! never do.
 
 use std::{fmt, sync::Arc};
 
@@ -11,11 +12,11 @@ use parking_lot::Mutex;
 use super::store::KeyFn;
 use kubewright_core::{KeyError, ObjectKey};
 
-/// Objects by key, pushed as a whole whenever one changes. A clone is a handle to the same store.
+/// Objects by key, pushed as a whole on every change. Cheap to clone.
 ///
-/// Pushes come one at a time and in the order of the changes, so the last push is always the current state; with
-/// client-go's store two writers can push in the wrong order. The push function may read the store; it must not
-/// write to it, since it would wait for itself.
+/// Pushes are serialised in the order of the changes, so the last push is always the current state; with
+/// client-go's store two writers can push in the wrong order. The push function may read the store; writing
+/// to it would deadlock.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -41,12 +42,12 @@ struct Shared<T> {
     key: KeyFn<T>,
     push: Box<dyn Fn(Vec<T>) + Send + Sync>,
     objects: Mutex<IndexMap<ObjectKey, T>>,
-    /// Held from the change to the end of its push, so that pushes keep the order of the changes.
+    /// Held from a change to the end of its push, so that pushes keep the order of the changes.
     pushing: Mutex<()>,
 }
 
 impl<T: Clone> UndeltaStore<T> {
-    /// An empty store; nothing is pushed before the first write.
+    /// Creates an empty store; nothing is pushed before the first write.
     pub fn new(
         key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static,
         push: impl Fn(Vec<T>) + Send + Sync + 'static,
@@ -61,7 +62,7 @@ impl<T: Clone> UndeltaStore<T> {
         }
     }
 
-    /// Stores an object, replacing the one under its key, and pushes.
+    /// Stores an object, replacing the one with its key, and pushes.
     pub fn add(&self, object: T) -> Result<(), KeyError> {
         let key = (self.shared.key)(&object)?;
         self.change(|objects| objects.insert(key, object));
@@ -73,13 +74,13 @@ impl<T: Clone> UndeltaStore<T> {
         self.add(object)
     }
 
-    /// Takes out the object under the key of this one, pushes, and returns it; `None` if there was none.
+    /// Removes the object with the same key, pushes, and returns it; `None` if there was none.
     pub fn delete(&self, object: &T) -> Result<Option<T>, KeyError> {
         let key = (self.shared.key)(object)?;
         Ok(self.change(|objects| objects.shift_remove(&key)))
     }
 
-    /// Puts these objects in the place of all others and pushes. Nothing changes if one of them has no key.
+    /// Replaces all objects and pushes. Nothing changes if one of them has no key.
     pub fn replace(&self, objects: impl IntoIterator<Item = T>) -> Result<(), KeyError> {
         let new = objects
             .into_iter()
@@ -100,22 +101,22 @@ impl<T: Clone> UndeltaStore<T> {
         result
     }
 
-    /// The object with the same key as this one.
+    /// Returns the object with the same key.
     pub fn get(&self, object: &T) -> Result<Option<T>, KeyError> {
         Ok(self.get_by_key(&(self.shared.key)(object)?))
     }
 
-    /// The object under a key.
+    /// Returns the object with a key.
     pub fn get_by_key(&self, key: &ObjectKey) -> Option<T> {
         self.shared.objects.lock().get(key).cloned()
     }
 
-    /// All objects in the order in which they came in.
+    /// Returns all objects in insertion order.
     pub fn list(&self) -> Vec<T> {
         self.shared.objects.lock().values().cloned().collect()
     }
 
-    /// The keys of all objects in the order in which they came in.
+    /// Returns the keys of all objects in insertion order.
     pub fn list_keys(&self) -> Vec<ObjectKey> {
         self.shared.objects.lock().keys().cloned().collect()
     }
@@ -158,7 +159,7 @@ mod tests {
         store.update(("b", 2)).unwrap();
         store.replace([("c", 1), ("a", 2), ("c", 3)]).unwrap();
         assert_eq!(store.delete(&("c", 0)).unwrap(), Some(("c", 3)));
-        assert_eq!(store.delete(&("nobody", 0)).unwrap(), None);
+        assert_eq!(store.delete(&("absent", 0)).unwrap(), None);
         let expected = [
             vec![("b", 1)],
             vec![("b", 1), ("a", 1)],
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_refused_writes_push_nothing() {
+    fn reads_and_rejected_writes_push_nothing() {
         let (store, pushes) = store();
         store.replace([("a", 1)]).unwrap();
         pushes.lock().clear();

@@ -1,4 +1,4 @@
-//! The changes of a kind, event by event.
+//! Watch stream of a kind.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::{
     fault::Fault,
     object::Lazy,
-    request::{Failure, ListWatchError, Target, refused},
+    request::{ListWatchError, ListWatchErrorKind, Target, status_error},
     wire::{
         codec::Codec,
         scan::{Progress, Scanner, Spans},
@@ -28,66 +28,66 @@ use super::{
 };
 use kubewright_core::ObjectKey;
 
-/// So many events are handed on together, if so many are at hand: enough for the waking of others to be little beside them, and
-/// no more than others can wait for.
-const TOGETHER: usize = 64;
+/// Number of ready events that are returned together: enough to amortise the wake-ups, and few enough not to
+/// delay other tasks.
+const MAX_BATCH: usize = 64;
 
 /// One event of a watch.
 #[non_exhaustive]
 pub enum WatchEvent<K> {
-    /// An object appeared, or came to match the selectors.
+    /// An object was added, or now matches the selectors.
     Added(Lazy<K>),
-    /// An object changed.
+    /// An object was modified.
     Modified(Lazy<K>),
-    /// An object is gone, or no longer matches the selectors. This is its last state.
+    /// An object was deleted, or no longer matches the selectors. This is its last state.
     Deleted(Lazy<K>),
-    /// Nothing happened up to this version.
+    /// A bookmark: the watch has reached this version.
     Bookmark {
-        /// The version that the watch has come to.
+        /// The version.
         resource_version: String,
-        /// The objects that were there when the watch began have all been sent.
+        /// Whether all initial events have been sent.
         initial_events_end: bool,
     },
-    /// An object was passed over because no cache can hold it; the watch has come to this version.
-    PassedOver {
+    /// An object was skipped because it cannot be cached.
+    Skipped {
         /// The version of the object, if it has one.
         resource_version: Option<String>,
     },
 }
 
 impl<K> WatchEvent<K> {
-    /// The object that the event is about, if it is about one.
+    /// Returns the object of the event, if any.
     pub fn object(&self) -> Option<&Lazy<K>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
-            Self::Bookmark { .. } | Self::PassedOver { .. } => None,
+            Self::Bookmark { .. } | Self::Skipped { .. } => None,
         }
     }
 
-    /// The type of the event, as the server writes it.
+    /// Returns the type of the event, as the server writes it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Added(_) => "ADDED",
             Self::Modified(_) => "MODIFIED",
             Self::Deleted(_) => "DELETED",
             Self::Bookmark { .. } => "BOOKMARK",
-            Self::PassedOver { .. } => "PASSED OVER",
+            Self::Skipped { .. } => "SKIPPED",
         }
     }
 
-    /// The version that the watch has come to with this event.
+    /// Returns the version that the watch has reached with this event.
     pub fn resource_version(&self) -> Option<&str> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => {
                 Some(object.resource_version()).filter(|version| !version.is_empty())
             }
             Self::Bookmark { resource_version, .. } => Some(resource_version),
-            Self::PassedOver { resource_version } => resource_version.as_deref(),
+            Self::Skipped { resource_version } => resource_version.as_deref(),
         }
     }
 }
 
-// By hand, because deriving would ask the same of `K`.
+// Manual, because the derive would require the same of `K`.
 impl<K> fmt::Debug for WatchEvent<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,7 +100,7 @@ impl<K> fmt::Debug for WatchEvent<K> {
     }
 }
 
-/// A watch that is under way. It ends when the server ends it; dropping it ends it too.
+/// A watch in progress. It ends when the server ends it, or when it is dropped.
 pub struct WatchStream<K> {
     target: Target,
     codec: Arc<Codec<K>>,
@@ -111,8 +111,8 @@ pub struct WatchStream<K> {
     ended: bool,
 }
 
-/// A piece of the body, or its end.
-type Piece = Option<Result<Frame<Bytes>, kube::Error>>;
+/// A body frame, or the end of the body.
+type BodyFrame = Option<Result<Frame<Bytes>, kube::Error>>;
 
 impl<K: Resource + DeserializeOwned> WatchStream<K> {
     pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
@@ -127,45 +127,45 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
         }
     }
 
-    /// The next event; None when the server has ended the watch in good order.
+    /// Returns the next event; `None` when the server has ended the watch.
     ///
-    /// Dropping the future loses no event.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, ListWatchError>> {
         while self.ready.is_empty() && !self.ended {
-            let piece = self.body.frame().await;
-            self.take(piece, &|_| None);
+            let frame = self.body.frame().await;
+            self.take(frame, &|_| None);
         }
         self.ready.pop_front()
     }
 
-    /// The next events: at least one, and those that are at hand with it. None when the watch has ended.
+    /// Returns the ready events, waiting for at least one. `None` when the watch has ended.
     pub(crate) async fn next_batch(
         &mut self,
         known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
     ) -> Option<VecDeque<Result<WatchEvent<K>, ListWatchError>>> {
-        while self.ready.len() < TOGETHER && !self.ended {
-            let Some(piece) = poll_fn(|cx| self.poll_at_hand(cx)).await else { break };
-            self.take(piece, known);
+        while self.ready.len() < MAX_BATCH && !self.ended {
+            let Some(frame) = poll_fn(|cx| self.poll_ready_frame(cx)).await else { break };
+            self.take(frame, known);
         }
         (!self.ready.is_empty()).then(|| std::mem::take(&mut self.ready))
     }
 
-    /// The next piece; None when there are events and the next piece would have to be waited for.
-    fn poll_at_hand(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+    /// Polls the next frame; `None` when there are events and no frame is ready.
+    fn poll_ready_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyFrame>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Pending if !self.ready.is_empty() => Poll::Ready(None),
-            piece => piece.map(Some),
+            frame => frame.map(Some),
         }
     }
 
-    /// Gives back events that were taken and not looked at.
+    /// Puts events of a batch back that were not processed.
     pub(crate) fn put_back(&mut self, events: VecDeque<Result<WatchEvent<K>, ListWatchError>>) {
         debug_assert!(self.ready.is_empty(), "a batch is everything that was ready");
         self.ready = events;
     }
 
-    fn take(&mut self, piece: Piece, known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync)) {
-        match piece {
+    fn take(&mut self, frame: BodyFrame, known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync)) {
+        match frame {
             None => {
                 self.ended = true;
                 if let Err(error) = self.lines.finish() {
@@ -174,7 +174,9 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
             }
             Some(Err(error)) => {
                 self.ended = true;
-                self.ready.push_back(Err(self.target.failed("watch", Failure::Transport(Arc::new(error)))));
+                self.ready.push_back(Err(self
+                    .target
+                    .failed("watch", ListWatchErrorKind::Transport(Arc::new(error)))));
             }
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref() {
@@ -193,10 +195,11 @@ fn event<K: Resource + DeserializeOwned>(
     scratch: &mut Vec<u8>,
     known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
 ) -> Result<WatchEvent<K>, ListWatchError> {
-    let malformed =
-        |what: &str| target.failed("watch", Failure::Body(format!("an event is malformed: {what}")));
-    let (event_type, text, spans) = plain(line)
-        .or_else(|| searched(line))
+    let malformed = |what: &str| {
+        target.failed("watch", ListWatchErrorKind::Body(format!("an event is malformed: {what}")))
+    };
+    let (event_type, text, spans) = parse_compact(line)
+        .or_else(|| parse_any(line))
         .ok_or_else(|| malformed("it is not one JSON object with a type and an object"))?;
     let make: fn(Lazy<K>) -> WatchEvent<K> = match event_type {
         b"ADDED" => WatchEvent::Added,
@@ -206,7 +209,7 @@ fn event<K: Resource + DeserializeOwned>(
         b"ERROR" => {
             let status: Status =
                 serde_json::from_slice(text).map_err(|error| malformed(&error.to_string()))?;
-            return Err(target.failed("watch", refused(status, None, 500)));
+            return Err(target.failed("watch", status_error(status, None, 500)));
         }
         _ => return Err(malformed("its type is unknown")),
     };
@@ -214,15 +217,15 @@ fn event<K: Resource + DeserializeOwned>(
         Ok(object) => Ok(make(object)),
         Err(unusable) => {
             codec.faults().report(&Fault::Unusable { key: unusable.key, reason: unusable.reason });
-            Ok(WatchEvent::PassedOver { resource_version: unusable.resource_version })
+            Ok(WatchEvent::Skipped { resource_version: unusable.resource_version })
         }
     }
 }
 
-/// The type of an event, its object and what of that matters, when the line is written as API servers write it: the type,
-/// the object, nothing else and no spaces. The object then ends where the line does, and is looked through only as far as its
-/// metadata; whether the rest is JSON shows when it is read.
-fn plain(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
+/// Parses an event in the exact form of API servers: the type, the object, no other fields and no spaces. The
+/// object then extends to the end of the line, and is scanned only up to its metadata; the rest is validated
+/// when decoded.
+fn parse_compact(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
     let rest = line.strip_prefix(b"{\"type\":\"")?;
     let (event_type, rest) = rest.split_at(memchr(b'"', rest)?);
     let text = rest.strip_prefix(b"\",\"object\":")?.trim_ascii_end().strip_suffix(b"}")?;
@@ -233,8 +236,8 @@ fn plain(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
     found.then(|| (event_type, text, scanner.into_spans()))
 }
 
-/// The same for a line that is written in any other way.
-fn searched(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
+/// Parses an event in any other form.
+fn parse_any(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
     let mut envelope = Scanner::new();
     matches!(envelope.advance(line), Progress::Complete(_)).then_some(())?;
     let envelope = envelope.into_spans();
@@ -276,9 +279,9 @@ mod tests {
     use crate::ListWatch;
 
     #[tokio::test]
-    async fn what_is_at_hand_is_handed_on_together_and_nothing_more_is_waited_for() {
+    async fn ready_events_are_returned_together_without_waiting_for_more() {
         let server = tower::service_fn(|_: http::Request<Body>| async {
-            let events = (0..TOGETHER + 2).map(|number| {
+            let events = (0..MAX_BATCH + 2).map(|number| {
                 let object =
                     format!(r#"{{"metadata":{{"name":"map-{number}","resourceVersion":"{number}"}}}}"#);
                 Frame::data(Bytes::from(format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n")))
@@ -288,14 +291,14 @@ mod tests {
         });
         let client = Client::new(server, "default");
         let mut watch = ListWatch::<ConfigMap>::new(client).watch("1").await.unwrap();
-        for expected in [TOGETHER, 2] {
+        for expected in [MAX_BATCH, 2] {
             assert_eq!(watch.next_batch(&|_| None).await.unwrap().len(), expected);
         }
         assert!(watch.next_batch(&|_| None).now_or_never().is_none());
     }
 
     #[test]
-    fn an_event_is_the_same_however_its_line_is_written() {
+    fn an_event_is_parsed_in_any_form() {
         let object =
             r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"type":"x","object":{}}}"#;
         for line in [
@@ -304,7 +307,7 @@ mod tests {
             format!(r#"{{ "type": "ADDED", "object": {object} }}"#),
             format!(r#"{{"object":{object},"type":"ADDED"}}"#),
         ] {
-            let found = plain(line.as_bytes()).or_else(|| searched(line.as_bytes()));
+            let found = parse_compact(line.as_bytes()).or_else(|| parse_any(line.as_bytes()));
             let (event_type, text, spans) = found.unwrap_or_else(|| panic!("{line}"));
             assert_eq!((event_type, text), (&b"ADDED"[..], object.as_bytes()), "{line}");
             assert_eq!(&text[spans.metadata.unwrap()], br#"{"name":"a"}"#);
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_event_is_neither() {
+    fn a_line_that_is_no_event_is_rejected() {
         for line in [
             "",
             "{}",
@@ -320,7 +323,10 @@ mod tests {
             r#"{"type":"ADDED","object":1}"#,
             r#"{"type":"ADDED","object":{"#,
         ] {
-            assert!(plain(line.as_bytes()).is_none() && searched(line.as_bytes()).is_none(), "{line}");
+            assert!(
+                parse_compact(line.as_bytes()).is_none() && parse_any(line.as_bytes()).is_none(),
+                "{line}"
+            );
         }
     }
 }

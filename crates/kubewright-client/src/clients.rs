@@ -1,4 +1,4 @@
-//! All clients from one configuration, over one transport.
+//! The set of all clients for one configuration, over one transport.
 
 use std::sync::Arc;
 
@@ -16,18 +16,19 @@ use super::{
     transport::{Impersonation, Transport, TransportError},
 };
 
-/// Why there are no clients.
+/// Error from building [`Clients`].
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientsError {
-    /// No usable configuration.
+    /// The configuration was not found or cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No usable transport.
+    /// The transport cannot be built.
     #[error(transparent)]
     Transport(#[from] TransportError),
 }
 
-/// The four clients and the mapper, over one transport. A clone is a handle to the same.
+/// The four clients and the REST mapper over one transport; client-go's clientset. Cheap to clone.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -48,7 +49,7 @@ pub enum ClientsError {
 /// #     };
 /// #     Ok::<_, std::convert::Infallible>(Response::new(Body::from(body.as_bytes().to_vec())))
 /// # });
-/// # let transport = Transport::over(server, "default").build()?;
+/// # let transport = Transport::from_service(server, "default").build()?;
 /// use k8s_openapi::api::core::v1::Namespace;
 /// use kubewright::client::{Clients, typed::{ListParams, ResourceExt}};
 ///
@@ -60,7 +61,7 @@ pub enum ClientsError {
 /// // Typed: Rust types.
 /// let namespaces = clients.typed::<Namespace>().list(&ListParams::default()).await?;
 /// assert_eq!(namespaces.items[0].name_any(), "shop");
-/// // Discovery: what the server serves, and the mapper from words to resources.
+/// // Discovery: the resources that the server serves, and the mapper from names to resources.
 /// assert!(clients.discovery().resources().await?.failures.is_empty());
 /// assert_eq!(clients.mapper().find("deploy").await?.kind, "Deployment");
 /// // Dynamic: any resource, without a type.
@@ -82,26 +83,25 @@ struct Inner {
 }
 
 impl Clients {
-    /// Clients over a transport, or over a [`kube::Client`] that is there already. Discovery is cached in
-    /// memory.
+    /// Creates clients over a transport, or over an existing [`kube::Client`]. Discovery is cached in memory.
     pub fn new(transport: impl Into<Transport>) -> Self {
         let transport = transport.into();
         let discovery = DiscoveryClient::new(transport.client());
         Self::assemble(transport, discovery)
     }
 
-    /// Clients for a configuration, with the default layers.
+    /// Creates clients for a configuration, with the default layers.
     pub fn from_config(config: Config) -> Result<Self, TransportError> {
         Ok(Self::new(Transport::builder(config).build()?))
     }
 
-    /// Clients for the configuration that [`ConfigLoader`] finds in the usual places.
+    /// Creates clients for the configuration that [`ConfigLoader`] finds in the default locations.
     pub async fn try_default() -> Result<Self, ClientsError> {
         Ok(Self::from_config(ConfigLoader::new().load().await?)?)
     }
 
-    /// The same clients with discovery cached on disk too. For command-line tools, which start often and live
-    /// briefly; an operator starts once and has no use for what an earlier process saw.
+    /// Returns the same clients with discovery cached on disk too. For command-line tools, which start often
+    /// and run briefly; an operator starts once and gains nothing from the files of an earlier process.
     #[must_use]
     pub fn disk_cache(&self, cache: DiskCache) -> Self {
         let transport = self.inner.transport.clone();
@@ -109,12 +109,12 @@ impl Clients {
         Self::assemble(transport, discovery)
     }
 
-    /// The same clients, acting as somebody else: every request carries `who`, whatever the transport
-    /// impersonates, unless it says otherwise itself. What the two discover is kept apart, because the server
-    /// may show them different things.
+    /// Returns the same clients, impersonating `who` on every request. A request that impersonates by itself
+    /// keeps its own user; the impersonation of the transport is replaced. Discovery is cached separately,
+    /// because the server may show different resources to different users.
     ///
-    /// Over a ready-made [`kube::Client`] this works unless that client impersonates somebody already: kube
-    /// adds its own headers to those of a request.
+    /// Over a ready-made [`kube::Client`] this works unless that client impersonates already: kube adds its
+    /// own headers to those of a request.
     #[must_use]
     pub fn impersonate(&self, who: Impersonation) -> Self {
         let below = self.inner.transport.client();
@@ -122,9 +122,9 @@ impl Clients {
         let service = tower::service_fn(move |mut request: Request<Body>| {
             let (below, who) = (below.clone(), who.clone());
             async move {
-                // A request that says for itself whom it acts as keeps its word.
+                // The impersonation of a single request takes precedence.
                 if request.extensions().get::<Impersonation>().is_none() {
-                    who.put_on(&mut request)?;
+                    who.apply_to(&mut request)?;
                 }
                 below.send(request).await.map_err(BoxError::from)
             }
@@ -137,12 +137,12 @@ impl Clients {
         Self { inner: Arc::new(Inner { transport, discovery, mapper }) }
     }
 
-    /// Raw requests.
+    /// Returns the client for raw requests.
     pub fn rest(&self) -> RestClient {
         RestClient::new(self.client())
     }
 
-    /// A type in the whole cluster, or a type that lives in no namespace.
+    /// Returns the API of a type in the whole cluster, or of a cluster-scoped type.
     pub fn typed<K>(&self) -> Api<K>
     where
         K: Resource,
@@ -151,7 +151,7 @@ impl Clients {
         Api::all(self.client())
     }
 
-    /// A type in one namespace.
+    /// Returns the API of a type in one namespace.
     pub fn typed_in<K>(&self, namespace: &str) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -160,32 +160,32 @@ impl Clients {
         Api::namespaced(self.client(), namespace)
     }
 
-    /// Any resource as an unstructured object.
+    /// Returns the client for any resource as an unstructured object.
     pub fn dynamic(&self) -> DynamicClient {
         DynamicClient::new(self.client(), self.inner.mapper.clone())
     }
 
-    /// What the server serves.
+    /// Returns the discovery client.
     pub fn discovery(&self) -> &DiscoveryClient {
         &self.inner.discovery
     }
 
-    /// From words and kinds to resources.
+    /// Returns the mapper from kinds and names to resources.
     pub fn mapper(&self) -> &RestMapper {
         &self.inner.mapper
     }
 
-    /// The connection underneath.
+    /// Returns the transport.
     pub fn transport(&self) -> &Transport {
         &self.inner.transport
     }
 
-    /// The [`kube::Client`] underneath.
+    /// Returns the underlying [`kube::Client`].
     pub fn client(&self) -> Client {
         self.inner.transport.client()
     }
 
-    /// The version of the server.
+    /// Requests the version of the server.
     pub async fn server_version(&self) -> Result<k8s_openapi::apimachinery::pkg::version::Info, ApiError> {
         self.rest().get().path("/version").json().await
     }
@@ -215,8 +215,10 @@ mod tests {
                 }
             }
         });
-        let transport =
-            Transport::over(server, "default").user_agent(crate::UserAgent::raw("one")).build().unwrap();
+        let transport = Transport::from_service(server, "default")
+            .user_agent(crate::UserAgent::raw("one"))
+            .build()
+            .unwrap();
         let clients = Clients::new(transport);
         clients.rest().get().path("/raw").bytes().await.unwrap();
         clients.typed::<Pod>().list(&ListParams::default()).await.unwrap();
@@ -238,14 +240,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn impersonating_clients_act_as_somebody_else_and_the_others_do_not() {
+    async fn impersonating_clients_send_impersonation_headers_and_the_others_do_not() {
         let server = tower::service_fn(|request: Request<Body>| async move {
             let header =
                 |name: &str| request.headers().get(name).map_or("-", |value| value.to_str().unwrap());
             let text = format!("{} {}", header("impersonate-user"), header("impersonate-group"));
             Ok::<_, std::convert::Infallible>(Response::new(Body::from(text.into_bytes())))
         });
-        let transport = Transport::over(server, "default")
+        let transport = Transport::from_service(server, "default")
             .impersonate(Impersonation::user("ops").group("system:masters"))
             .build()
             .unwrap();
@@ -257,12 +259,12 @@ mod tests {
         assert_eq!(ask(&bob.impersonate(Impersonation::user("eve"))).await.unwrap(), "eve -");
         let once = bob.rest().get().path("/").impersonate(Impersonation::user("carol")).bytes();
         assert_eq!(once.await.unwrap(), "carol -");
-        let nobody = clients.impersonate(Impersonation::user("").group("system:masters"));
-        assert!(ask(&nobody).await.unwrap_err().to_string().contains("needs a user"));
+        let without_user = clients.impersonate(Impersonation::user("").group("system:masters"));
+        assert!(ask(&without_user).await.unwrap_err().to_string().contains("needs a user"));
     }
 
     #[tokio::test]
-    async fn a_ready_made_client_impersonates_too_and_does_not_act_as_itself_instead() {
+    async fn a_ready_made_client_impersonates_too() {
         let (log, client) = crate::testing::client(|_| Response::new(Body::empty()));
         let clients = Clients::new(client);
         clients.impersonate(Impersonation::user("bob")).rest().get().path("/").bytes().await.unwrap();

@@ -1,23 +1,23 @@
-//! Where the API server is and who we are: kubeconfig files and the Pod's own account.
+//! Client configuration: address and credentials from kubeconfig files or a Pod's service account.
 //!
-//! [`ConfigLoader`] finds a [`kube::Config`] in the order that operators are used to from controller-runtime:
+//! [`ConfigLoader`] looks for a [`kube::Config`] in the same order as controller-runtime:
 //!
 //! 1. an explicit file ([`ConfigLoader::kubeconfig`]), which must exist;
-//! 2. the files that `KUBECONFIG` lists, merged, the first one to say a thing wins; files that do not exist
+//! 2. the files that `KUBECONFIG` lists, merged, the first file to set a value wins; files that do not exist
 //!    are skipped as kubectl skips them (kube alone would fail);
-//! 3. the service account of the Pod we run in;
+//! 3. the service account of the Pod that this process runs in;
 //! 4. `~/.kube/config`.
 //!
-//! A master URL ([`ConfigLoader::master`]) replaces the server of whatever was found, and is enough by
+//! A master URL ([`ConfigLoader::master`]) replaces the server of the configuration found, and is enough by
 //! itself. The result is a plain [`kube::Config`]: change its fields if you need to, and pass it to
 //! [`Transport::builder`](crate::Transport::builder) or
 //! [`Clients::from_config`](crate::Clients::from_config).
 //!
 //! # Pitfalls
 //! - Errors about a kubeconfig name file, line and column, never the text: kube's own message quotes the
-//!   lines around the fault, and those may hold a token.
-//! - [`ConfigLoader::insecure`] turns off every check of the server's certificate. Whoever sits in between
-//!   can then read and change everything, tokens included.
+//!   lines around the error, and those may hold a token.
+//! - [`ConfigLoader::insecure`] turns off every check of the server's certificate. An attacker on the network
+//!   can then read and change all traffic, tokens included.
 
 #[cfg(test)]
 mod tests;
@@ -34,17 +34,17 @@ use kube::{
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-/// Why no configuration was found, or the one found cannot be used.
+/// Error from [`ConfigLoader`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is neither a kubeconfig nor a service account.
+    /// Neither a kubeconfig nor a service account was found.
     #[error(
         "no cluster is configured: KUBECONFIG is not set, this is not a Pod ({in_cluster}), and {} does not exist",
         .home.as_deref().unwrap_or(Path::new("~/.kube/config")).display()
     )]
     NotFound {
-        /// Why the Pod's account cannot be used.
+        /// Why the Pod's service account cannot be used.
         in_cluster: InClusterError,
         /// The file in the home directory that was looked for.
         home: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A kubeconfig is not valid YAML or not a kubeconfig.
@@ -65,24 +65,24 @@ pub enum ConfigError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where in the file, if that is known.
+        /// The position in the file, if known.
         place: String,
     },
-    /// The files are fine and what they say does not fit together.
+    /// The files are valid, but the selected context cannot be used.
     #[error("the kubeconfig cannot be used: {0}")]
     Unusable(#[source] KubeconfigError),
-    /// The master URL is none.
+    /// The master URL is not a URL.
     #[error("the master URL {url:?} is not a URL such as https://10.0.0.1:6443")]
     Master {
-        /// What was given.
+        /// The rejected text.
         url: String,
     },
-    /// The service account of the Pod was asked for and is not there.
+    /// The service account of the Pod was requested and does not exist.
     #[error("this process has no service account of a Pod: {0}")]
     InCluster(#[source] InClusterError),
 }
 
-/// Finds the configuration; see [the module](self) for the order.
+/// Loader of client configurations; see [the module](self) for the order of locations.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -118,7 +118,7 @@ pub struct ConfigLoader {
 }
 
 impl ConfigLoader {
-    /// A loader that looks in the usual places.
+    /// Creates a loader for the default locations.
     pub fn new() -> Self {
         Self {
             explicit: None,
@@ -174,7 +174,7 @@ impl ConfigLoader {
         self
     }
 
-    /// Looks in all places and returns what was found first.
+    /// Looks in all locations in order and returns the first configuration found.
     pub async fn load(self) -> Result<Config, ConfigError> {
         let master = match &self.master {
             Some(url) => Some(parse_master(url)?),
@@ -195,7 +195,7 @@ impl ConfigLoader {
         // A namespace file written by hand ends with a line break, and no namespace does.
         config.default_namespace = config.default_namespace.trim().to_owned();
         config.accept_invalid_certs |= self.insecure;
-        // Whoever builds kube's client from this directly should not get its retries either; see `transport`.
+        // A kube client that is built directly from this must not retry either; see `transport`.
         config.default_retry = false;
         Ok(config)
     }
@@ -208,7 +208,7 @@ impl ConfigLoader {
         if !listed.is_empty() {
             return self.choose(merge(&listed)?).await;
         }
-        // A context, cluster or user can only be meant for a kubeconfig.
+        // A context, cluster or user can only refer to a kubeconfig.
         let names_kubeconfig = self.context.is_some() || self.cluster.is_some() || self.user.is_some();
         let home = self.environment.home_kubeconfig();
         let in_cluster = match (self.environment.in_cluster)() {
@@ -232,7 +232,7 @@ impl ConfigLoader {
         Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(ConfigError::Unusable)
     }
 
-    /// The service account of the Pod we run in, and nothing else.
+    /// Returns the configuration of the Pod's service account, ignoring kubeconfig files.
     pub fn in_cluster() -> Result<Config, ConfigError> {
         let mut config = Config::incluster().map_err(ConfigError::InCluster)?;
         config.default_namespace = config.default_namespace.trim().to_owned();
@@ -257,7 +257,7 @@ impl fmt::Debug for ConfigLoader {
     }
 }
 
-/// What the loader takes from the process around it; a test gives another.
+/// The inputs from the process environment; tests substitute them.
 #[derive(Clone)]
 struct Environment {
     variable: Arc<ReadVariable>,
@@ -297,7 +297,7 @@ fn parse_master(url: &str) -> Result<http::Uri, ConfigError> {
         .ok_or_else(|| ConfigError::Master { url: url.to_owned() })
 }
 
-/// Merges the files that exist; the first to say a thing wins.
+/// Merges the files that exist; the first to set a value wins.
 fn merge(files: &[PathBuf]) -> Result<Kubeconfig, ConfigError> {
     let mut merged: Option<Kubeconfig> = None;
     for path in files {

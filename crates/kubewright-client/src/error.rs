@@ -1,73 +1,73 @@
-//! What can go wrong between us and the API server, and how to ask an error what it was.
+//! Errors of requests to the API server, and predicates to classify them.
 //!
 //! [`ApiError`] is the error of the REST, dynamic and discovery clients. It names the operation and, where
-//! the server refused, carries the [`Status`] it answered with. [`Refusal`] is the set of questions that
-//! client-go's `apierrors` package answers (`IsNotFound`, `IsConflict`, …); it works on [`ApiError`] and on
-//! the [`kube::Error`] that [`Api<K>`](kube::Api) returns, so one `if error.is_not_found()` serves both.
+//! the server rejected the request, carries its [`Status`]. [`ApiStatus`] has the predicates of client-go's
+//! `apierrors` package (`IsNotFound`, `IsConflict`, …); it is implemented for [`ApiError`] and for the
+//! [`kube::Error`] that [`Api<K>`](kube::Api) returns, so one `if error.is_not_found()` serves both.
 //!
 //! # Pitfalls
-//! - Bodies may be Secrets. No variant here carries one: what a body failed to be is told by its length,
-//!   media type and the place of the fault, never by its text. The one text that does pass is
-//!   `Status.message`.
-//! - `kube::core::Status::is_not_found` and its sisters look at the reason alone in kube 5.0, so a plain-text
-//!   404 of a proxy is not "not found" to them. [`Refusal`] falls back to the code as client-go does.
+//! - Bodies may be Secrets. No variant here carries one: a decode error has the length, media type and
+//!   position, never the text. The one text that is passed on is `Status.message`.
+//! - `kube::core::Status::is_not_found` and its siblings look at the reason alone in kube 5.0, so a
+//!   plain-text 404 of a proxy is not "not found" to them. [`ApiStatus`] falls back to the code as client-go
+//!   does.
 
-mod refusal;
+mod status;
 
 use std::{error::Error as StdError, fmt};
 
 use http::StatusCode;
 use kube::core::Status;
 
-pub use self::refusal::Refusal;
-pub(crate) use self::refusal::{generic_status, set_retry_after};
+pub use self::status::ApiStatus;
+pub(crate) use self::status::{generic_status, set_retry_after};
 
-/// Why an operation against the API server failed.
+/// Error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The server answered, and the answer is no.
+    /// The server responded with an error status.
     #[error("{operation}: {}", describe(.status))]
     Status {
         /// Verb and path, for example `GET /api/v1/nodes/n1`.
         operation: String,
-        /// What the server said, or what its code means where it did not send a `Status`.
+        /// The `Status` of the response, or one derived from its code where it had none.
         status: Box<Status>,
     },
-    /// The request could not be put together; nothing was sent.
+    /// The request could not be built; nothing was sent.
     #[error("{operation}: not sent: {reason}")]
     Request {
         /// Verb and, as far as it is known, path.
         operation: String,
-        /// What is wrong and how to put it right.
+        /// The reason, and how to correct it.
         reason: String,
     },
-    /// No answer came.
+    /// No response was received.
     #[error("{operation}: no answer from the API server: {source}")]
     Transport {
         /// Verb and path.
         operation: String,
-        /// What the transport reported.
+        /// The error of the transport.
         source: TransportFault,
     },
-    /// The answer began and broke off.
+    /// The response body ended early.
     #[error("{operation}: the answer broke off after {received} bytes")]
     Interrupted {
         /// Verb and path.
         operation: String,
-        /// How much had arrived.
+        /// The number of bytes received.
         received: u64,
-        /// What the transport reported, unless the stream just ended in the middle of an object.
+        /// The error of the transport; `None` if the stream ended in the middle of an object.
         source: Option<TransportFault>,
     },
-    /// The answer came whole and is not what was asked for.
+    /// The response is complete and does not decode.
     #[error("{operation}: the answer is not a {expected}: {fault}")]
     Decode {
         /// Verb and path.
         operation: String,
-        /// The Rust type that was asked for.
+        /// The expected Rust type.
         expected: &'static str,
-        /// Where it went wrong.
+        /// The position and class of the error.
         fault: DecodeFault,
     },
 }
@@ -88,7 +88,7 @@ impl ApiError {
     }
 }
 
-/// Where a document stopped being what was expected. Never its text: that may be a Secret.
+/// Position and class of a decode error. Never the text of the document: that may be a Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeFault {
     what: String,
@@ -97,12 +97,12 @@ pub struct DecodeFault {
 }
 
 impl DecodeFault {
-    /// The line of the fault, counted from 1.
+    /// Returns the line of the error, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The column of the fault, counted from 1.
+    /// Returns the column of the error, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -116,7 +116,7 @@ impl From<&serde_json::Error> for DecodeFault {
             serde_json::error::Category::Eof => "the JSON ends too early".to_owned(),
             serde_json::error::Category::Data => {
                 // serde quotes the offending value in most messages. A missing field is named after our own
-                // type, so that one message is safe to repeat, and it is the one that people need most.
+                // type, so that one message is safe to repeat, and it is the most useful one.
                 let text = error.to_string();
                 match text.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
                     Some((field, _)) => format!("field {field:?} is missing"),
@@ -134,7 +134,7 @@ impl fmt::Display for DecodeFault {
     }
 }
 
-/// What the transport reported, with credentials taken out.
+/// Transport error without credentials.
 ///
 /// kube's errors of credential plugins quote what the plugin printed, and that may be the token itself. Those
 /// are replaced by a summary; every other error is kept as it is, reachable through
@@ -162,12 +162,12 @@ impl fmt::Display for TransportFault {
 
 impl StdError for TransportFault {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // Our text is that of the error itself: its own source comes next.
+        // The text is that of the error itself: its own source comes next.
         self.source.as_ref().and_then(StdError::source)
     }
 }
 
-/// The credential error inside a chain of errors, if there is one.
+/// Returns the credential error in a chain of errors, if there is one.
 pub(crate) fn auth_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a kube::client::AuthError> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -179,7 +179,7 @@ pub(crate) fn auth_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a 
     None
 }
 
-/// What can be said of a credential error without repeating what a plugin printed.
+/// Describes a credential error without the output of the plugin.
 pub(crate) fn summary(error: &kube::client::AuthError) -> String {
     use kube::client::AuthError as Auth;
     match error {
@@ -202,12 +202,12 @@ pub(crate) fn summary(error: &kube::client::AuthError) -> String {
     }
 }
 
-/// An error as a log may have it: without what a credential plugin printed.
+/// Formats an error for the log, without the output of a credential plugin.
 pub fn plain_text(error: &kube::Error) -> String {
     auth_error(error).map_or_else(|| error.to_string(), summary)
 }
 
-/// A refusal in one line: what the server said, and the code behind it.
+/// Formats a `Status` in one line: message and code.
 fn describe(status: &Status) -> String {
     let code = match StatusCode::from_u16(status.code) {
         Ok(code) => code.to_string(),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_credential_plugin_printed_is_not_repeated() {
+    fn the_output_of_a_credential_plugin_is_not_in_the_error() {
         use std::os::unix::process::ExitStatusExt;
         let out = std::process::Output {
             status: std::process::ExitStatus::from_raw(256),

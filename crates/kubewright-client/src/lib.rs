@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The clients: four ways to talk to the API server over one transport.
+//! Clients of the API server: four levels of abstraction over one transport.
 //!
 //! | client | what for | client-go |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | [`DynamicClient`] | objects of any kind, known at run time | `dynamic.Interface` |
 //! | [`DiscoveryClient`] | which kinds there are | `discovery.CachedDiscoveryInterface` |
 //!
-//! Beside them, [`RestMapper`] turns kinds and words into resources. [`Clients`] holds all of them, over one
-//! [`Transport`], from one configuration:
+//! Beside them, [`RestMapper`] maps kinds and `kubectl`-style resource arguments to resources. [`Clients`]
+//! holds all of them, over one [`Transport`], from one configuration:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,15 +25,14 @@
 //! # }
 //! ```
 //!
-//! - [`config`]: kubeconfig files and the Pod's own account.
-//! - [`transport`]: the layers (tokens, passwords, user agent, impersonation, debugging), who wins, and why
-//!   nothing is retried or limited here.
-//! - [`error`]: what goes wrong, and the questions to ask it ([`Refusal`]).
+//! - [`config`]: kubeconfig files and the service account of a Pod.
+//! - [`transport`]: the layers (tokens, passwords, user agent, impersonation, debugging), their precedence,
+//!   and why requests are neither retried nor rate-limited here.
+//! - [`error`]: errors, and the predicates on them ([`ApiStatus`]).
+//! - [`owner`]: owner references.
 //!
-//! - [`owner`]: who owns an object.
-//!
-//! Everything here is cheap to clone and safe to share. All of them read from the server each
-//! time; `kubewright-runtime` has the client that reads from caches.
+//! All clients are cheap to clone and safe to share. All of them read from the server each time;
+//! `kubewright-runtime` has the client that reads from caches.
 
 mod clients;
 pub mod config;
@@ -57,12 +56,12 @@ pub use self::{
         ServerResources, SubresourceInfo, VersionInfo,
     },
     dynamic::{Deletion, DynamicClient, FieldError, NestedFields, ResourceClient, SubresourceClient},
-    error::{ApiError, DecodeFault, Refusal, TransportFault},
+    error::{ApiError, ApiStatus, DecodeFault, TransportFault},
     owner::{OwnerError, remove_owner_reference, set_controller_reference, set_owner_reference},
     rest::{BodyStream, PatchType, RestClient, RestRequest, WatchStream},
     rest_mapper::{MapperError, RestMapper},
     transport::{
         BasicAuth, BearerToken, DebugLevel, Impersonation, RestMetrics, Transport, TransportBuilder,
-        TransportError, UserAgent, Warning, Warnings,
+        TransportError, UserAgent, Warning, WarningHandler,
     },
 };

@@ -1,4 +1,4 @@
-//! A server double for the tests of this module: answers by path, and remembers what it was asked.
+//! Test double of a server: responds by path, and records its requests.
 
 pub(crate) mod cluster;
 
@@ -13,20 +13,20 @@ use tower::{ServiceExt as _, util::BoxCloneService};
 /// The double as a tower service.
 pub(crate) type Service = BoxCloneService<Request<Body>, Response<Body>, Infallible>;
 
-/// A request as the server saw it.
+/// A recorded request.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedRequest {
     pub(crate) line: String,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: String,
 }
 
-/// The requests of a test, in the order in which they came.
+/// The recorded requests of a test, in order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<Seen>>>);
+pub(crate) struct RequestLog(Arc<Mutex<Vec<RecordedRequest>>>);
 
-impl Log {
-    pub(crate) fn all(&self) -> Vec<Seen> {
+impl RequestLog {
+    pub(crate) fn all(&self) -> Vec<RecordedRequest> {
         self.0.lock().clone()
     }
 
@@ -39,25 +39,25 @@ impl Log {
     }
 }
 
-/// A service that records each request and answers with what `answer` makes of it.
-pub(crate) fn service<F>(answer: F) -> (Log, Service)
+/// Creates a service that records each request and responds with the result of `answer`.
+pub(crate) fn service<F>(answer: F) -> (RequestLog, Service)
 where
-    F: Fn(&Seen) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&RecordedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
-    let log = Log::default();
+    let log = RequestLog::default();
     let record = log.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let (answer, record) = (answer.clone(), record.clone());
         async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-            let seen = Seen {
+            let seen = RecordedRequest {
                 line: format!("{} {}", parts.method, parts.uri),
                 headers: parts.headers,
                 body: String::from_utf8_lossy(&body).into_owned(),
             };
             record.0.lock().push(seen.clone());
-            // Let others come while this one is under way: that is what concurrency tests are about.
+            // Let concurrent requests interleave.
             tokio::task::yield_now().await;
             Ok(answer(&seen))
         }
@@ -65,21 +65,21 @@ where
     (log, service.boxed_clone())
 }
 
-/// A client straight on such a service.
-pub(crate) fn client<F>(answer: F) -> (Log, Client)
+/// Creates a client over such a service.
+pub(crate) fn client<F>(answer: F) -> (RequestLog, Client)
 where
-    F: Fn(&Seen) -> Response<Body> + Clone + Send + Sync + 'static,
+    F: Fn(&RecordedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
 {
     let (log, service) = service(answer);
     (log, Client::new(service, "default"))
 }
 
-/// An answer in JSON.
+/// Creates a JSON response.
 pub(crate) fn json(code: u16, body: &serde_json::Value) -> Response<Body> {
     text(code, "application/json", &body.to_string())
 }
 
-/// An answer in anything.
+/// Creates a response of any media type.
 pub(crate) fn text(code: u16, media_type: &str, body: &str) -> Response<Body> {
     Response::builder()
         .status(StatusCode::from_u16(code).unwrap())
@@ -88,8 +88,8 @@ pub(crate) fn text(code: u16, media_type: &str, body: &str) -> Response<Body> {
         .unwrap()
 }
 
-/// A refusal as kube-apiserver writes it.
-pub(crate) fn refusal(code: u16, reason: &str, message: &str) -> Response<Body> {
+/// Creates an error `Status` response as kube-apiserver sends it.
+pub(crate) fn status_error(code: u16, reason: &str, message: &str) -> Response<Body> {
     json(
         code,
         &serde_json::json!({

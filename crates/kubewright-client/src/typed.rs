@@ -2,8 +2,8 @@
 //!
 //! `Api<K>` is what client-go's generated clientset is, for every `K` that implements [`Resource`]: the
 //! built-in types of [`k8s_openapi`] and your own. It is re-exported and not wrapped, so code and examples
-//! written for kube work here, and [`Clients::typed`](crate::Clients::typed) only saves the words.
-//! Errors are [`kube::Error`]; ask them with [`Refusal`](crate::Refusal).
+//! written for kube work here; [`Clients::typed`](crate::Clients::typed) is a shorthand.
+//! Errors are [`kube::Error`]; classify them with [`ApiStatus`](crate::ApiStatus).
 //!
 //! Custom resources come from the `CustomResource` derive (feature `derive` of this crate, and `schemars` in
 //! yours):
@@ -48,15 +48,14 @@
 //! ```
 //!
 //! # Pitfalls
-//! - When an answer does not fit `K`, kube writes the whole body into its log at `WARN` (target
-//!   `kube_client::client`), and the body of a refusal that is no `Status` at `DEBUG`. Where Secrets are
-//!   read, filter with `kube_client::client=error`, or read them through
-//!   [`RestClient`](crate::RestClient) or [`DynamicClient`](crate::DynamicClient), whose
-//!   decoding never shows what it read.
-//! - [`kube::Error`]'s text for such an answer may quote a value for the same reason. Do not log errors about
-//!   Secrets as they are.
-//! - `Status::is_not_found` and its sisters on kube's type miss refusals without a reason;
-//!   [`Refusal::is_not_found`](crate::Refusal::is_not_found) does not.
+//! - When a response does not fit `K`, kube logs the whole body at `WARN` (target `kube_client::client`), and
+//!   the body of an error that is no `Status` at `DEBUG`. Where Secrets are read, filter with
+//!   `kube_client::client=error`, or read them through [`RestClient`](crate::RestClient) or
+//!   [`DynamicClient`](crate::DynamicClient), whose decode errors never quote the body.
+//! - [`kube::Error`]'s text for such a response may quote a value for the same reason. Do not log errors
+//!   about Secrets as they are.
+//! - `Status::is_not_found` and its siblings on kube's type miss errors without a reason;
+//!   [`ApiStatus::is_not_found`](crate::ApiStatus::is_not_found) does not.
 
 pub use kube::{
     Api, Resource, ResourceExt,

@@ -1,6 +1,6 @@
 //! Errors of writes that controllers ignore.
 
-use kubewright::client::{ClientError, Refusal};
+use kubewright::client::{ApiStatus, ClientError};
 
 /// Ignores that the object exists already, or that its namespace is terminating or gone.
 pub(crate) fn ignore_already_exists<T>(result: Result<T, ClientError>) -> Result<(), ClientError> {

@@ -6,7 +6,7 @@ pub use kube::{Resource, ResourceExt};
 
 pub use crate::{
     Error, Help, Object, ObjectKey, Result,
-    client::Refusal,
+    client::ApiStatus,
     controller::{Action, Context, Controller, Predicate, Reconciler, Watch},
     manager::Manager,
 };

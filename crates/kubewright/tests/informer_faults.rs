@@ -1,14 +1,14 @@
-//! What a cache survives. After each fault server, cache and handler agree, and no deletion was missed.
+//! Faults that a cache survives. After each, server, cache and handler agree, and no deletion was missed.
 
 mod support;
 
 use std::time::Duration;
 
 use serde_json::json;
-use support::{Ending, FakeApi, Misbehaviour, Rig, eventually};
+use support::{Ending, FakeApi, PlannedFault, Rig, eventually};
 use tokio::time::Instant;
 
-/// Three objects, of which one will be deleted behind the watch's back, one changed and one left alone.
+/// Three objects, of which one will be deleted unobserved, one changed and one left alone.
 fn server() -> FakeApi {
     seeded(FakeApi::new())
 }
@@ -20,9 +20,9 @@ fn seeded(api: FakeApi) -> FakeApi {
     api
 }
 
-/// Changes that the present watch does not see.
+/// Changes that the current watch does not observe.
 fn gap(api: &FakeApi) {
-    api.unseen(|api| {
+    api.unobserved(|api| {
         api.put_config_map("default", "changed", "2");
         api.delete_config_map("default", "deleted");
         api.put_config_map("default", "new", "1");
@@ -35,7 +35,7 @@ fn sorted(mut trail: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_cleanly_goes_on_from_the_last_version_at_once() {
+async fn a_watch_that_ends_cleanly_is_resumed_from_the_last_version_at_once() {
     let rig = Rig::start(server()).await;
     rig.mirror().forget_trail();
     rig.api.forget_requests();
@@ -53,7 +53,7 @@ async fn a_watch_that_ends_cleanly_goes_on_from_the_last_version_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_in_the_middle_of_a_line_or_is_reset_goes_on_from_the_last_version() {
+async fn a_watch_interrupted_in_a_line_or_reset_is_resumed_from_the_last_version() {
     for ending in [Ending::MidLine, Ending::Reset] {
         let rig = Rig::start(server()).await;
         rig.api.forget_requests();
@@ -67,7 +67,7 @@ async fn a_watch_that_breaks_in_the_middle_of_a_line_or_is_reset_goes_on_from_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_410_it_lists_at_the_last_version_and_buries_what_is_gone() {
+async fn after_410_it_relists_at_the_last_version_and_reports_deletions() {
     for api in [FakeApi::new(), FakeApi::without_streaming()] {
         let rig = Rig::start(seeded(api)).await;
         rig.mirror().forget_trail();
@@ -85,11 +85,11 @@ async fn after_410_it_lists_at_the_last_version_and_buries_what_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_last_version_is_gone_for_lists_too_it_lists_the_newest_at_once() {
+async fn when_the_last_version_has_expired_for_lists_too_it_lists_the_newest_at_once() {
     let rig = Rig::start(seeded(FakeApi::without_streaming())).await;
     gap(&rig.api);
     rig.api.forget_requests();
-    rig.api.plan(Misbehaviour::RefuseList { code: 410, reason: "Expired", retry_after: None });
+    rig.api.plan(PlannedFault::RejectList { code: 410, reason: "Expired", retry_after: None });
     rig.api.end_watches(&Ending::Error { code: 410, reason: "Expired", retry_after: None });
     rig.settled().await;
     let lists = rig.api.requests();
@@ -98,11 +98,11 @@ async fn when_the_last_version_is_gone_for_lists_too_it_lists_the_newest_at_once
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_refused_with_500_leads_to_a_new_list_after_a_wait() {
+async fn a_watch_rejected_with_500_leads_to_a_relist_after_a_back_off() {
     let rig = Rig::start(server()).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
-    rig.api.plan(Misbehaviour::RefuseWatch { code: 500, reason: "InternalError", retry_after: None });
+    rig.api.plan(PlannedFault::RejectWatch { code: 500, reason: "InternalError", retry_after: None });
     let ended = Instant::now();
     rig.api.end_watches(&Ending::Clean);
     rig.settled().await;
@@ -111,7 +111,7 @@ async fn a_watch_refused_with_500_leads_to_a_new_list_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_with_a_500_event_leads_to_a_new_list() {
+async fn a_watch_that_ends_with_a_500_event_leads_to_a_relist() {
     let rig = Rig::start(server()).await;
     gap(&rig.api);
     rig.api.end_watches(&Ending::Error { code: 500, reason: "InternalError", retry_after: None });
@@ -120,12 +120,12 @@ async fn a_watch_that_ends_with_a_500_event_leads_to_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_429_it_waits_as_long_as_asked_and_watches_on_without_a_list() {
+async fn after_429_it_waits_for_retry_after_and_watches_again_without_a_list() {
     let rig = Rig::start(server()).await;
     rig.api.forget_requests();
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
-    rig.api.plan(Misbehaviour::RefuseWatch { code: 429, reason: "TooManyRequests", retry_after: Some(17) });
+    rig.api.plan(PlannedFault::RejectWatch { code: 429, reason: "TooManyRequests", retry_after: Some(17) });
     let ended = Instant::now();
     rig.api.end_watches(&Ending::Clean);
     rig.settled().await;
@@ -139,13 +139,13 @@ async fn after_429_it_waits_as_long_as_asked_and_watches_on_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nobody_listens_it_waits_and_watches_on_without_a_list() {
+async fn when_connections_are_refused_it_backs_off_and_watches_again_without_a_list() {
     let rig = Rig::start(server()).await;
     rig.api.forget_requests();
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
     for _ in 0..5 {
-        rig.api.plan(Misbehaviour::NobodyListensForWatch);
+        rig.api.plan(PlannedFault::RefuseWatchConnection);
     }
     rig.api.end_watches(&Ending::Reset);
     rig.settled().await;
@@ -154,53 +154,54 @@ async fn when_nobody_listens_it_waits_and_watches_on_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_within_a_second_without_an_event_leads_to_a_list() {
+async fn a_watch_that_ends_within_a_second_without_an_event_leads_to_a_relist() {
     let rig = Rig::start(server()).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
     rig.api.forget_requests();
-    rig.api.plan(Misbehaviour::EndWatch(Ending::Clean));
+    rig.api.plan(PlannedFault::EndWatch(Ending::Clean));
     rig.api.end_watches(&Ending::Clean);
     rig.settled().await;
     assert_eq!(rig.api.requests_with("sendInitialEvents").len(), 1, "{:?}", rig.api.requests());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_fails_half_way_through_paging_buries_nothing_and_is_tried_again() {
+async fn a_list_that_fails_between_pages_deletes_nothing_and_is_retried() {
     let api = FakeApi::without_streaming();
     for i in 0..1200 {
         api.put_config_map("default", &format!("map-{i:04}"), "1");
     }
     let rig = Rig::start(api).await;
     rig.mirror().forget_trail();
-    gap_large(&rig.api);
-    // The list at the last version is refused, so the next one is at the newest version and comes in pages.
-    rig.api.plan(Misbehaviour::RefuseList { code: 410, reason: "Expired", retry_after: None });
-    rig.api.plan(Misbehaviour::RefuseNextPage { code: 500, reason: "InternalError" });
+    gap_in_large_list(&rig.api);
+    // The list at the last version is rejected, so the next one is at the newest version and paginated.
+    rig.api.plan(PlannedFault::RejectList { code: 410, reason: "Expired", retry_after: None });
+    rig.api.plan(PlannedFault::RejectNextPage { code: 500, reason: "InternalError" });
     rig.api.end_watches(&Ending::Error { code: 410, reason: "Expired", retry_after: None });
     rig.settled().await;
-    let deletions: Vec<_> = rig.mirror().trail().into_iter().filter(|told| told.starts_with('-')).collect();
+    let deletions: Vec<_> =
+        rig.mirror().trail().into_iter().filter(|received| received.starts_with('-')).collect();
     assert_eq!(deletions, ["-default/map-0700?"], "each deletion once, and only real ones");
 }
 
-fn gap_large(api: &FakeApi) {
-    api.unseen(|api| {
+fn gap_in_large_list(api: &FakeApi) {
+    api.unobserved(|api| {
         api.put_config_map("default", "map-0001", "2");
         api.delete_config_map("default", "map-0700");
     });
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_that_expire_while_they_are_read_are_asked_for_in_one_piece() {
+async fn pages_that_expire_while_being_read_are_listed_again_without_pages() {
     let api = FakeApi::without_streaming();
     for i in 0..1200 {
         api.put_config_map("default", &format!("map-{i:04}"), "1");
     }
     let rig = Rig::start(api).await;
     rig.api.forget_requests();
-    gap_large(&rig.api);
-    rig.api.plan(Misbehaviour::RefuseList { code: 410, reason: "Expired", retry_after: None });
-    rig.api.plan(Misbehaviour::RefuseNextPage { code: 410, reason: "Expired" });
+    gap_in_large_list(&rig.api);
+    rig.api.plan(PlannedFault::RejectList { code: 410, reason: "Expired", retry_after: None });
+    rig.api.plan(PlannedFault::RejectNextPage { code: 410, reason: "Expired" });
     rig.api.end_watches(&Ending::Error { code: 410, reason: "Expired", retry_after: None });
     rig.settled().await;
     let last = rig.api.requests().into_iter().rfind(|request| !request.contains("watch=")).unwrap();
@@ -208,23 +209,23 @@ async fn pages_that_expire_while_they_are_read_are_asked_for_in_one_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_body_breaks_off_is_tried_again() {
+async fn a_list_with_an_interrupted_body_is_retried() {
     let rig = Rig::start(seeded(FakeApi::without_streaming())).await;
     gap(&rig.api);
-    rig.api.plan(Misbehaviour::CutList);
+    rig.api.plan(PlannedFault::CutList);
     rig.api.end_watches(&Ending::Error { code: 410, reason: "Expired", retry_after: None });
     rig.settled().await;
     assert!(rig.faults().iter().any(|fault| fault.contains("ends in the middle")), "{:?}", rig.faults());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_token_is_waited_out() {
+async fn an_expired_token_is_retried_until_it_is_renewed() {
     let rig = Rig::start(server()).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
     for _ in 0..3 {
-        rig.api.plan(Misbehaviour::RefuseWatch { code: 401, reason: "Unauthorized", retry_after: None });
-        rig.api.plan(Misbehaviour::RefuseList { code: 401, reason: "Unauthorized", retry_after: None });
+        rig.api.plan(PlannedFault::RejectWatch { code: 401, reason: "Unauthorized", retry_after: None });
+        rig.api.plan(PlannedFault::RejectList { code: 401, reason: "Unauthorized", retry_after: None });
     }
     rig.api.end_watches(&Ending::Clean);
     rig.settled().await;
@@ -232,7 +233,7 @@ async fn an_expired_token_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_comes_back_with_lower_versions_is_followed() {
+async fn a_server_restored_to_lower_versions_is_followed() {
     for api in [FakeApi::new(), FakeApi::without_streaming()] {
         let rig = Rig::start(seeded(api)).await;
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -246,7 +247,7 @@ async fn a_server_that_comes_back_with_lower_versions_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn duplicate_and_out_of_order_bookmarks_do_not_turn_the_clock_back() {
+async fn duplicate_and_out_of_order_bookmarks_do_not_move_the_version_back() {
     let rig = Rig::start(server()).await;
     let revision = rig.api.revision();
     for bookmark in [revision + 50, revision + 50, revision - 2, revision + 40] {
@@ -260,7 +261,7 @@ async fn duplicate_and_out_of_order_bookmarks_do_not_turn_the_clock_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_is_reported_once_and_the_others_flow_on() {
+async fn an_object_that_does_not_decode_is_reported_once_and_does_not_affect_others() {
     let rig = Rig::start(server()).await;
     let collection = "/api/v1/namespaces/default/configmaps";
     rig.api.put(
@@ -283,7 +284,7 @@ async fn an_object_that_cannot_be_decoded_is_reported_once_and_the_others_flow_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_cache_can_hold_is_passed_over_and_the_version_still_advances() {
+async fn an_object_that_cannot_be_cached_is_skipped_and_the_version_advances() {
     let rig = Rig::start(server()).await;
     let revision = rig.api.revision();
     rig.api.send_line(&json!({"type": "ADDED", "object": {
@@ -302,7 +303,7 @@ async fn what_no_cache_can_hold_is_passed_over_and_the_version_still_advances() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_fails_is_reported_and_keeps_nothing_else_from_its_place() {
+async fn a_failing_index_function_is_reported_and_does_not_affect_other_objects_and_indexes() {
     let rig = Rig::start(server()).await;
     let by_value = kubewright::cache::IndexFn::new("value", |map: &kubewright::cache::Lazy<_>| {
         let map: std::sync::Arc<k8s_openapi::api::core::v1::ConfigMap> =
@@ -327,29 +328,29 @@ async fn an_index_function_that_fails_is_reported_and_keeps_nothing_else_from_it
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_gets_the_next_event_and_the_others_all_of_theirs() {
     let rig = Rig::start(server()).await;
-    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
     let _panicking = rig.informer.on_event(move |event| {
         assert!(event.key().name() != "changed", "boom");
         sender.send(event.key().to_string()).unwrap();
     });
     for _ in 0..2 {
-        told.recv().await.unwrap();
+        received.recv().await.unwrap();
     }
     rig.api.put_config_map("default", "changed", "2");
     rig.api.put_config_map("default", "later", "1");
-    assert_eq!(told.recv().await.unwrap(), "default/later");
+    assert_eq!(received.recv().await.unwrap(), "default/later");
     rig.settled().await;
     eventually("the panic is reported", || rig.faults().len() == 2).await;
     assert!(rig.faults()[0].contains("default/changed: boom"), "{:?}", rig.faults());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_handler_that_never_returns_holds_up_nobody_else() {
+async fn a_handler_that_never_returns_does_not_block_others() {
     let api = server();
     let (release, held) = std::sync::mpsc::channel::<()>();
     let rig = Rig::start(api).await;
     let stuck = rig.informer.on_event(move |_| {
-        // Blocks the thread for good: the sender is dropped only when the test ends.
+        // Blocks the thread until the test ends and the sender is dropped.
         let _ = held.recv();
     });
     for i in 0..100 {
@@ -358,13 +359,13 @@ async fn a_handler_that_never_returns_holds_up_nobody_else() {
     }
     rig.api.delete_config_map("default", "deleted");
     rig.settled().await;
-    assert!(rig.informer.waiting_events() <= 103, "one entry per object: {}", rig.informer.waiting_events());
+    assert!(rig.informer.pending_events() <= 103, "one entry per object: {}", rig.informer.pending_events());
     drop(release);
     drop(stuck);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_thousand_changes_to_one_object_behind_a_slow_handler_wait_as_one() {
+async fn a_hundred_thousand_changes_of_one_object_behind_a_slow_handler_are_one_event() {
     let rig = Rig::start(server()).await;
     let mut slow = rig.informer.subscribe();
     for _ in 0..3 {
@@ -377,15 +378,15 @@ async fn a_hundred_thousand_changes_to_one_object_behind_a_slow_handler_wait_as_
         }
     }
     rig.settled().await;
-    assert_eq!(rig.informer.waiting_events(), 1);
+    assert_eq!(rig.informer.pending_events(), 1);
     let last = slow.next().await.unwrap();
     assert_eq!(last.object().load().unwrap().data.as_ref().unwrap()["value"], "99999");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_the_present_state_that_never_ends_gives_way_to_a_list() {
+async fn a_stream_of_initial_events_that_never_ends_falls_back_to_a_list() {
     let api = server();
-    api.plan(Misbehaviour::SilentWatch);
+    api.plan(PlannedFault::SilentWatch);
     let started = Instant::now();
     let rig = Rig::start(api).await;
     assert!(started.elapsed() >= Duration::from_secs(30) && started.elapsed() < Duration::from_secs(32));
@@ -394,11 +395,11 @@ async fn a_stream_of_the_present_state_that_never_ends_gives_way_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_on_which_nothing_ever_comes_is_replaced() {
+async fn an_idle_watch_is_replaced() {
     let rig = Rig::start(server()).await;
     tokio::time::sleep(Duration::from_mins(1)).await;
     gap(&rig.api);
-    rig.api.plan(Misbehaviour::SilentWatch);
+    rig.api.plan(PlannedFault::SilentWatch);
     rig.api.end_watches(&Ending::Clean);
     tokio::time::sleep(Duration::from_mins(12)).await;
     rig.settled().await;

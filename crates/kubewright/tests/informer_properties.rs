@@ -1,21 +1,21 @@
-//! Whatever happens in whatever order, server, cache and handler agree in the end.
+//! After any sequence of changes and faults, server, cache and handler agree.
 
 mod support;
 
 use std::time::Duration;
 
 use proptest::prelude::*;
-use support::{Ending, FakeApi, Misbehaviour, Rig};
+use support::{Ending, FakeApi, PlannedFault, Rig};
 
 #[derive(Debug, Clone)]
 enum Step {
     Put(u8),
     Delete(u8),
-    /// A change that the present watch does not see.
-    UnseenPut(u8),
-    UnseenDelete(u8),
+    /// A change that the current watch does not observe.
+    UnobservedPut(u8),
+    UnobservedDelete(u8),
     End(Ending),
-    Plan(Misbehaviour),
+    Plan(PlannedFault),
     Compact,
     Restore,
     Bookmark,
@@ -32,21 +32,21 @@ fn ending() -> impl Strategy<Value = Ending> {
     ]
 }
 
-fn misbehaviour() -> impl Strategy<Value = Misbehaviour> {
+fn planned_fault() -> impl Strategy<Value = PlannedFault> {
     let refusal =
         prop_oneof![Just((401, "Unauthorized")), Just((410, "Expired")), Just((500, "InternalError"))]
             .boxed();
     prop_oneof![
-        refusal.clone().prop_map(|(code, reason)| Misbehaviour::RefuseList {
+        refusal.clone().prop_map(|(code, reason)| PlannedFault::RejectList {
             code,
             reason,
             retry_after: None
         }),
-        refusal.prop_map(|(code, reason)| Misbehaviour::RefuseWatch { code, reason, retry_after: Some(3) }),
-        Just(Misbehaviour::NobodyListensForList),
-        Just(Misbehaviour::NobodyListensForWatch),
-        Just(Misbehaviour::CutList),
-        ending().prop_map(Misbehaviour::EndWatch),
+        refusal.prop_map(|(code, reason)| PlannedFault::RejectWatch { code, reason, retry_after: Some(3) }),
+        Just(PlannedFault::RefuseListConnection),
+        Just(PlannedFault::RefuseWatchConnection),
+        Just(PlannedFault::CutList),
+        ending().prop_map(PlannedFault::EndWatch),
     ]
 }
 
@@ -54,10 +54,10 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0u8..6).prop_map(Step::Put),
         2 => (0u8..6).prop_map(Step::Delete),
-        2 => (0u8..6).prop_map(Step::UnseenPut),
-        2 => (0u8..6).prop_map(Step::UnseenDelete),
+        2 => (0u8..6).prop_map(Step::UnobservedPut),
+        2 => (0u8..6).prop_map(Step::UnobservedDelete),
         3 => ending().prop_map(Step::End),
-        2 => misbehaviour().prop_map(Step::Plan),
+        2 => planned_fault().prop_map(Step::Plan),
         1 => Just(Step::Compact),
         1 => Just(Step::Restore),
         1 => Just(Step::Bookmark),
@@ -70,14 +70,14 @@ async fn take(api: &FakeApi, step: Step, at: usize) {
     match step {
         Step::Put(i) => drop(api.put_config_map("default", &name(i), &at.to_string())),
         Step::Delete(i) => api.delete_config_map("default", &name(i)),
-        Step::UnseenPut(i) => {
-            api.unseen(|api| drop(api.put_config_map("default", &name(i), &at.to_string())));
+        Step::UnobservedPut(i) => {
+            api.unobserved(|api| drop(api.put_config_map("default", &name(i), &at.to_string())));
         }
-        Step::UnseenDelete(i) => api.unseen(|api| api.delete_config_map("default", &name(i))),
+        Step::UnobservedDelete(i) => api.unobserved(|api| api.delete_config_map("default", &name(i))),
         Step::End(ending) => api.end_watches(&ending),
-        Step::Plan(misbehaviour) => api.plan(misbehaviour),
+        Step::Plan(planned_fault) => api.plan(planned_fault),
         Step::Compact => api.compact(),
-        // A restored server counts from where it was taken, never above where it had come to.
+        // A restored server continues from an earlier revision.
         Step::Restore => api.restore(api.revision() / 2),
         Step::Bookmark => api.bookmark(api.revision()),
         Step::Wait(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds.into())).await,
@@ -98,7 +98,7 @@ proptest! {
             for (at, step) in steps.into_iter().enumerate() {
                 take(&rig.api, step, at).await;
             }
-            // What was planned and not yet met comes first; then a watch sees everything there is to see.
+            // First all planned faults; then a relist that observes everything.
             tokio::time::sleep(Duration::from_mins(20)).await;
             rig.api.compact();
             rig.api.end_watches(&Ending::Error { code: 410, reason: "Expired", retry_after: None });

@@ -1,4 +1,4 @@
-//! What informers and their factory promise, on a server that behaves.
+//! Informers and their factory, on a server without faults.
 
 mod support;
 
@@ -15,7 +15,7 @@ use kubewright::{
 };
 use parking_lot::Mutex;
 use serde_json::json;
-use support::{FakeApi, Misbehaviour, Rig, eventually};
+use support::{FakeApi, PlannedFault, Rig, eventually};
 
 fn key(text: &str) -> ObjectKey {
     text.parse().expect("a key")
@@ -33,16 +33,16 @@ fn put_foo(api: &FakeApi, name: &str) {
     );
 }
 
-/// What a handler was told, as text.
+/// The events of a handler, as text.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Received(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl Received {
     fn handler(&self) -> impl FnMut(Event<ConfigMap>) + Send + 'static {
-        let told = Arc::clone(&self.0);
+        let received = Arc::clone(&self.0);
         move |event| {
             let name = event.object().name().to_owned();
-            told.lock().push(match event {
+            received.lock().push(match event {
                 Event::Added { is_in_initial_list: true, .. } => format!("initial {name}"),
                 Event::Added { .. } => format!("added {name}"),
                 Event::Updated { old, new } if old.same_version(&new) => format!("sync {name}"),
@@ -57,7 +57,7 @@ impl Told {
     }
 
     async fn is(&self, expected: &[&str]) {
-        eventually(&format!("told {expected:?}"), || self.0.lock().len() >= expected.len()).await;
+        eventually(&format!("received {expected:?}"), || self.0.lock().len() >= expected.len()).await;
         assert_eq!(self.take(), expected);
     }
 }
@@ -75,7 +75,7 @@ async fn the_first_request_is_a_list_at_version_0() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_refused_falls_back_to_a_list_at_version_0() {
+async fn a_rejected_stream_falls_back_to_a_list_at_version_0() {
     let rig = Rig::start(FakeApi::without_streaming()).await;
     let requests = rig.api.requests();
     assert!(requests[0].contains("sendInitialEvents=true&resourceVersionMatch=NotOlderThan"), "{requests:?}");
@@ -85,7 +85,7 @@ async fn a_stream_that_is_refused_falls_back_to_a_list_at_version_0() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_are_asked_to_end_after_five_to_ten_minutes() {
+async fn watches_have_a_timeout_of_five_to_ten_minutes() {
     let rig = Rig::start(FakeApi::new()).await;
     let request = rig.api.requests().remove(0);
     let (_, seconds) = request.split_once("timeoutSeconds=").unwrap();
@@ -94,8 +94,8 @@ async fn watches_are_asked_to_end_after_five_to_ten_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_at_version_0_that_comes_in_pages_keeps_paging_on() {
-    let api = FakeApi::without_memory();
+async fn after_a_paginated_list_at_version_0_later_lists_are_paginated() {
+    let api = FakeApi::without_watch_cache();
     for i in 0..1100 {
         api.put_config_map("default", &format!("map-{i:04}"), "1");
     }
@@ -111,12 +111,12 @@ async fn a_list_at_version_0_that_comes_in_pages_keeps_paging_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_size_that_is_asked_for_is_used_for_every_list() {
-    let api = FakeApi::without_memory();
+async fn a_page_size_is_used_for_every_list() {
+    let api = FakeApi::without_watch_cache();
     for i in 0..3 {
         api.put_config_map("default", &format!("map-{i}"), "1");
     }
-    let store = Indexer::<ConfigMap>::keyed();
+    let store = Indexer::<ConfigMap>::with_metadata_key();
     let reflector = Reflector::new(ListWatch::<ConfigMap>::new(api.client()), store.clone());
     let reflector = reflector.random(Random::seeded(1)).page_size(2);
     let position = reflector.position();
@@ -131,27 +131,27 @@ async fn a_page_size_that_is_asked_for_is_used_for_every_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_handler_is_told_of_everything_that_is_there_and_then_of_changes() {
+async fn a_late_handler_gets_all_cached_objects_and_then_changes() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let rig = Rig::start(api).await;
-    let told = Told::default();
-    let mut late = rig.informer.on_event(told.handler());
+    let received = Received::default();
+    let mut late = rig.informer.on_event(received.handler());
     rig.api.put_config_map("default", "b", "1");
     late.synced().await;
-    told.is(&["initial a", "added b"]).await;
+    received.is(&["initial a", "added b"]).await;
     assert!(late.has_synced());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_has_synced_when_it_is_done_with_the_initial_objects() {
+async fn a_handler_has_synced_when_it_has_handled_the_initial_objects() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let rig = Rig::start(api).await;
     let mut slow = rig.informer.subscribe();
     assert!(rig.informer.has_synced() && !slow.has_synced());
     slow.next().await.unwrap();
-    assert!(!slow.has_synced(), "taken is not done");
+    assert!(!slow.has_synced(), "taken is not handled");
     tokio::select! {
         biased;
         _ = slow.next() => unreachable!("there is nothing more"),
@@ -161,17 +161,17 @@ async fn a_handler_has_synced_when_it_is_done_with_the_initial_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_handler_is_told_nothing_more() {
+async fn a_removed_handler_gets_no_further_events() {
     let rig = Rig::start(FakeApi::new()).await;
-    let told = Told::default();
-    let handler = rig.informer.on_event(told.handler());
+    let received = Received::default();
+    let handler = rig.informer.on_event(received.handler());
     rig.api.put_config_map("default", "a", "1");
-    told.is(&["added a"]).await;
+    received.is(&["added a"]).await;
     drop(handler);
     rig.api.put_config_map("default", "b", "1");
     rig.settled().await;
-    assert!(told.take().is_empty());
-    eventually("nothing waits for it", || rig.informer.waiting_events() == 0).await;
+    assert!(received.take().is_empty());
+    eventually("nothing waits for it", || rig.informer.pending_events() == 0).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,13 +179,13 @@ async fn each_handler_resyncs_in_its_own_period_and_without_a_request() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let rig = Rig::start(api).await;
-    let (often, seldom, never) = (Told::default(), Told::default(), Told::default());
+    let (often, seldom, never) = (Received::default(), Received::default(), Received::default());
     let _often = rig.informer.clone().resync(Duration::from_secs(10)).on_event(often.handler());
     let _seldom = rig.informer.clone().resync(Duration::from_secs(25)).on_event(seldom.handler());
     let _never = rig.informer.on_event(never.handler());
     rig.api.forget_requests();
     tokio::time::sleep(Duration::from_millis(50_500)).await;
-    let syncs = |told: &Told| told.take().iter().filter(|told| *told == "sync a").count();
+    let syncs = |received: &Received| received.take().iter().filter(|received| *received == "sync a").count();
     assert_eq!((syncs(&often), syncs(&seldom), syncs(&never)), (5, 2, 0));
     assert!(rig.api.requests().is_empty());
 }
@@ -195,32 +195,32 @@ async fn a_resync_period_below_a_second_is_raised_to_it() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let rig = Rig::start(api).await;
-    let told = Told::default();
-    let _handler = rig.informer.clone().resync(Duration::from_millis(1)).on_event(told.handler());
+    let received = Received::default();
+    let _handler = rig.informer.clone().resync(Duration::from_millis(1)).on_event(received.handler());
     tokio::time::sleep(Duration::from_millis(3500)).await;
-    assert_eq!(told.take(), ["initial a", "sync a", "sync a", "sync a"]);
+    assert_eq!(received.take(), ["initial a", "sync a", "sync a", "sync a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_created_anew_under_the_same_name_unseen_is_a_deletion_and_an_addition() {
+async fn an_object_recreated_under_the_same_name_unobserved_is_a_deletion_and_an_addition() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let rig = Rig::start(api).await;
-    let told = Told::default();
-    let _handler = rig.informer.on_event(told.handler());
-    told.is(&["initial a"]).await;
-    rig.api.unseen(|api| {
+    let received = Received::default();
+    let _handler = rig.informer.on_event(received.handler());
+    received.is(&["initial a"]).await;
+    rig.api.unobserved(|api| {
         api.delete_config_map("default", "a");
         api.put_config_map("default", "a", "2");
     });
     rig.api.compact();
     rig.api.end_watches(&support::Ending::Error { code: 410, reason: "Expired", retry_after: None });
     rig.settled().await;
-    told.is(&["deleted a", "added a"]).await;
+    received.is(&["deleted a", "added a"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_finds_everything_as_it_was_keeps_the_very_same_objects_and_tells_nobody() {
+async fn a_relist_without_changes_keeps_the_same_objects_and_dispatches_no_events() {
     let api = FakeApi::new();
     for i in 0..50 {
         api.put_config_map("default", &format!("map-{i}"), "1");
@@ -235,39 +235,42 @@ async fn a_list_that_finds_everything_as_it_was_keeps_the_very_same_objects_and_
     tokio::time::sleep(Duration::from_secs(1)).await;
     let after = rig.informer.store().list();
     assert!(rig.mirror().trail().is_empty());
-    assert!(before.iter().zip(&after).all(|(before, after)| before.is(after)), "one copy, before and after");
+    assert!(
+        before.iter().zip(&after).all(|(before, after)| before.ptr_eq(after)),
+        "one copy, before and after"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_can_wait_until_the_cache_has_seen_a_write() {
+async fn a_read_can_wait_until_the_cache_has_observed_a_write() {
     let rig = Rig::start(FakeApi::new()).await;
-    let patience = Duration::from_secs(5);
+    let timeout = Duration::from_secs(5);
     let written = rig.api.put_config_map("default", "a", "1");
     let version = written["metadata"]["resourceVersion"].as_str().unwrap();
-    assert!(rig.informer.store().get_by_key(&key("default/a")).is_none(), "the event is still under way");
-    let read = rig.informer.get_at_least(&key("default/a"), version, patience).await.unwrap();
+    assert!(rig.informer.store().get_by_key(&key("default/a")).is_none(), "the event has not arrived");
+    let read = rig.informer.get_at_least(&key("default/a"), version, timeout).await.unwrap();
     assert_eq!(read.unwrap().resource_version(), version);
 
     rig.api.delete_config_map("default", "a");
     let version = rig.api.revision().to_string();
-    assert!(rig.informer.get_at_least(&key("default/a"), &version, patience).await.unwrap().is_none());
+    assert!(rig.informer.get_at_least(&key("default/a"), &version, timeout).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_of_a_write_that_never_arrives_says_what_it_waited_for() {
+async fn a_read_of_a_write_that_never_arrives_is_a_timeout_with_the_version() {
     let rig = Rig::start(FakeApi::new()).await;
-    let patience = Duration::from_secs(5);
-    let error = rig.informer.get_at_least(&key("default/a"), "9999", patience).await.unwrap_err();
+    let timeout = Duration::from_secs(5);
+    let error = rig.informer.get_at_least(&key("default/a"), "9999", timeout).await.unwrap_err();
     assert!(
-        matches!(&error, ReadError::NotSeen { resource_version, .. } if resource_version == "9999"),
+        matches!(&error, ReadError::Timeout { resource_version, .. } if resource_version == "9999"),
         "{error}"
     );
-    let error = rig.informer.get_at_least(&key("default/a"), "new", patience).await.unwrap_err();
-    assert!(matches!(error, ReadError::NotAVersion(_)));
+    let error = rig.informer.get_at_least(&key("default/a"), "new", timeout).await.unwrap_err();
+    assert!(matches!(error, ReadError::InvalidVersion(_)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_is_enough_to_know_that_a_write_elsewhere_was_seen() {
+async fn a_bookmark_is_enough_to_observe_a_version() {
     let rig = Rig::start(FakeApi::new()).await;
     rig.api.bookmark(rig.api.revision() + 10);
     let version = (rig.api.revision() + 10).to_string();
@@ -291,7 +294,7 @@ async fn an_index_can_be_added_while_the_informer_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_dropped_unless_they_are_asked_for() {
+async fn managed_fields_are_dropped_unless_they_are_kept() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let (dropped, _) = ListWatch::<ConfigMap>::new(api.client()).list().await.unwrap();
@@ -314,7 +317,7 @@ async fn decoded_objects_are_shared_and_packed_ones_are_decoded_once_while_hot()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_changes_objects_and_their_metadata_before_they_are_kept() {
+async fn a_transform_changes_objects_and_their_metadata_before_they_are_stored() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let list_watch = ListWatch::<ConfigMap>::new(api.client()).transform(|map: &mut ConfigMap| {
@@ -331,17 +334,17 @@ async fn a_factory_has_one_informer_per_kind_and_scope() {
     let api = FakeApi::new();
     let factory = InformerFactory::new(api.client());
     let maps = factory.informer::<ConfigMap>();
-    assert!(maps.is(&factory.informer::<ConfigMap>()));
-    assert!(!maps.is(&factory.namespace("shop").informer::<ConfigMap>()));
+    assert!(maps.ptr_eq(&factory.informer::<ConfigMap>()));
+    assert!(!maps.ptr_eq(&factory.namespace("shop").informer::<ConfigMap>()));
     let scoped = factory.namespace("shop").labels("app=web");
-    assert!(scoped.informer::<ConfigMap>().is(&scoped.clone().informer::<ConfigMap>()));
+    assert!(scoped.informer::<ConfigMap>().ptr_eq(&scoped.clone().informer::<ConfigMap>()));
     let _other_kind: SharedInformer<Secret> = factory.informer();
     let foos = factory.dynamic(&foo_resource());
-    assert!(foos.is(&factory.dynamic(&foo_resource())));
+    assert!(foos.ptr_eq(&factory.dynamic(&foo_resource())));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_factory_starts_what_is_new_waits_for_all_and_stops_all() {
+async fn a_factory_starts_new_informers_waits_for_all_and_stops_all() {
     let api = FakeApi::new();
     api.put_config_map("shop", "a", "1");
     api.put_config_map("other", "b", "1");
@@ -360,7 +363,7 @@ async fn a_factory_starts_what_is_new_waits_for_all_and_stops_all() {
     assert_eq!(api.open_watches(), 2);
     factory.shutdown().await;
     assert_eq!(api.open_watches(), 0);
-    assert_eq!(all.store().len(), 2, "what was known stays readable");
+    assert_eq!(all.store().len(), 2, "the content stays readable");
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,7 +378,7 @@ async fn a_factorys_tweak_and_scope_reach_the_requests() {
     let factory = InformerFactory::new(api.client()).labels("app=web").fields("metadata.name!=zzz");
     factory.tweak(|maps: ListWatch<ConfigMap>| maps.form(Form::Decoded)).unwrap();
     let maps = factory.informer::<ConfigMap>();
-    assert!(matches!(factory.tweak(|maps: ListWatch<ConfigMap>| maps), Err(FactoryError::TooLate(_))));
+    assert!(matches!(factory.tweak(|maps: ListWatch<ConfigMap>| maps), Err(FactoryError::InformerExists(_))));
     factory.start();
     factory.wait_for_sync().await.unwrap();
     assert_eq!(maps.store().list_keys(), [key("default/a")]);
@@ -384,7 +387,7 @@ async fn a_factorys_tweak_and_scope_reach_the_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dynamic_informers_see_objects_whole_and_metadata_informers_ask_for_metadata_only() {
+async fn dynamic_informers_have_whole_objects_and_metadata_informers_metadata_only() {
     let api = FakeApi::new();
     put_foo(&api, "a");
     let factory = InformerFactory::new(api.client());
@@ -414,11 +417,11 @@ async fn list_items_get_the_kind_that_lists_leave_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_of_a_kind_that_does_not_exist_yet_begins_when_it_does() {
+async fn an_informer_of_a_kind_that_does_not_exist_yet_starts_when_it_does() {
     let api = FakeApi::new();
     for _ in 0..4 {
-        api.plan(Misbehaviour::RefuseWatch { code: 404, reason: "NotFound", retry_after: None });
-        api.plan(Misbehaviour::RefuseList { code: 404, reason: "NotFound", retry_after: None });
+        api.plan(PlannedFault::RejectWatch { code: 404, reason: "NotFound", retry_after: None });
+        api.plan(PlannedFault::RejectList { code: 404, reason: "NotFound", retry_after: None });
     }
     let factory = InformerFactory::new(api.client()).on_fault(|_| ());
     let foos = factory.dynamic(&foo_resource());
@@ -429,7 +432,7 @@ async fn an_informer_of_a_kind_that_does_not_exist_yet_begins_when_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informers_can_be_removed_and_asked_for_anew_at_run_time() {
+async fn informers_can_be_removed_and_created_again_at_run_time() {
     let api = FakeApi::new();
     let factory = InformerFactory::new(api.client());
     let foos = factory.dynamic(&foo_resource());
@@ -438,7 +441,7 @@ async fn informers_can_be_removed_and_asked_for_anew_at_run_time() {
     factory.remove(&foos).await;
     assert_eq!(api.open_watches(), 0);
     let again = factory.dynamic(&foo_resource());
-    assert!(!again.is(&foos));
+    assert!(!again.ptr_eq(&foos));
     factory.start();
     factory.wait_for_sync().await.unwrap();
 }
@@ -469,9 +472,9 @@ async fn equal_seeds_give_equal_runs() {
     for _ in 0..2 {
         let rig = Rig::prepare(FakeApi::new());
         for code in [500, 503, 500] {
-            rig.api.plan(Misbehaviour::RefuseList { code, reason: "Planned", retry_after: None });
+            rig.api.plan(PlannedFault::RejectList { code, reason: "Planned", retry_after: None });
         }
-        rig.api.plan(Misbehaviour::RefuseStream { code: 422, reason: "Invalid" });
+        rig.api.plan(PlannedFault::RejectStream { code: 422, reason: "Invalid" });
         let started = tokio::time::Instant::now();
         rig.informer.synced().await;
         runs.push((started.elapsed(), rig.api.requests()));

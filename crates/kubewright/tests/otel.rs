@@ -1,5 +1,5 @@
-//! Spans of reconciles, as a collector gets them. The program under test is this one, started again: what it exports
-//! where is said by its environment, and a process has only one subscriber.
+//! Spans of reconciles, as a collector receives them. The program under test is this one, started again: the
+//! exporter is configured by the environment, and a process has only one subscriber.
 #![cfg(feature = "otel")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 /// Set in the environment of the program under test.
 const OPERATOR: &str = "KUBEWRIGHT_TEST_OPERATOR";
 
-/// An operator as its author writes it: not a word about tracing.
+/// An operator without any code for tracing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator() {
     if std::env::var_os(OPERATOR).is_none() {
@@ -49,7 +49,7 @@ async fn operator() {
     running.await.unwrap().unwrap();
 }
 
-/// Runs the operator above with these variables, and gives back what it wrote to standard error.
+/// Runs the operator above with these variables, and returns its standard error.
 async fn run_operator(variables: &[(&str, &str)]) -> String {
     let program = std::env::current_exe().unwrap();
     let variables: Vec<_> =
@@ -74,7 +74,7 @@ async fn run_operator(variables: &[(&str, &str)]) -> String {
     log
 }
 
-/// A collector: where it listens, and what it was sent.
+/// Starts a collector; returns its address and the requests that it received.
 async fn collector() -> (String, mpsc::UnboundedReceiver<(Request<()>, Bytes)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -98,13 +98,13 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<(Request<()>, Bytes)>) 
 }
 
 #[tokio::test]
-async fn every_reconcile_is_a_span_with_its_object_number_and_trigger_and_none_is_lost_at_the_end() {
+async fn every_reconcile_is_a_span_with_object_id_and_trigger_and_all_are_flushed_at_the_end() {
     let (address, mut received) = collector().await;
     let log = run_operator(&[
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &address),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=shop"),
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test"),
-        // Levels are about the log.
+        // The level applies to the log only.
         ("RUST_LOG", "warn"),
     ])
     .await;
@@ -148,7 +148,7 @@ async fn every_reconcile_is_a_span_with_its_object_number_and_trigger_and_none_i
 }
 
 #[tokio::test]
-async fn without_a_collector_in_the_environment_nothing_is_sent_and_a_wrong_one_only_told() {
+async fn without_a_collector_nothing_is_exported_and_an_invalid_one_is_only_logged() {
     let log = run_operator(&[]).await;
     assert!(log.contains("controller started") && !log.contains("export"), "{log}");
     let log = run_operator(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "not an address")]).await;
@@ -157,7 +157,7 @@ async fn without_a_collector_in_the_environment_nothing_is_sent_and_a_wrong_one_
     assert!(log.contains("RUST_LOG is not understood") && log.contains("controller started"), "{log}");
 }
 
-/// A protobuf message, as far as this test must understand it.
+/// A protobuf message, as far as this test needs it.
 #[derive(Clone, Copy)]
 struct Message<'a>(&'a [u8]);
 
@@ -211,7 +211,7 @@ impl<'a> Message<'a> {
         String::from_utf8(self.0.to_vec()).unwrap()
     }
 
-    /// Keys and values, numbers as text.
+    /// Returns keys and values, numbers as text.
     fn attributes(self, number: u64) -> Vec<(String, String)> {
         let attribute = |pair: Message<'_>| {
             let value = pair.only(2);

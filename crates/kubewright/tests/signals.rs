@@ -1,4 +1,4 @@
-//! A manager and the signals of its process. Alone in its program: signals are for all of it.
+//! A manager and the signals of its process. A program of its own: signals affect the whole process.
 #![cfg(unix)]
 
 mod support;
@@ -18,32 +18,32 @@ fn send(signal: &str) {
 }
 
 #[tokio::test]
-async fn a_first_signal_stops_in_order_and_a_second_one_ends_the_waiting() {
+async fn a_first_signal_stops_gracefully_and_a_second_one_ends_the_grace_period() {
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
-    let patient = runnable_fn("patient", Stage::Others, |cx| async move {
+    let graceful = runnable_fn("graceful", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
         Result::Ok(())
     });
-    let manager = Manager::builder("test").client(FakeApi::new().client()).serve("0").runnable(patient);
+    let manager = Manager::builder("test").client(FakeApi::new().client()).serve("0").runnable(graceful);
     let task = tokio::spawn(manager.run());
-    beginning.await.expect("it began");
+    beginning.await.expect("it started");
     send("-TERM");
-    task.await.expect("no panic").expect("all was stopped in time");
+    task.await.expect("no panic").expect("all stopped in time");
 
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
-    let (told, telling) = tokio::sync::oneshot::channel::<()>();
+    let (stopping, stop_observed) = tokio::sync::oneshot::channel::<()>();
     let stubborn = runnable_fn("stubborn", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
-        let _ = told.send(());
+        let _ = stopping.send(());
         std::future::pending().await
     });
     let manager = Manager::builder("test").client(FakeApi::new().client()).serve("0").runnable(stubborn);
     let task = tokio::spawn(manager.grace(Duration::from_mins(10)).run());
-    beginning.await.expect("it began");
+    beginning.await.expect("it started");
     send("-INT");
-    telling.await.expect("it was told");
+    stop_observed.await.expect("it was asked to stop");
     send("-INT");
     let error = task.await.expect("no panic").expect_err("it was dropped");
     assert!(error.to_string().contains("stubborn"), "{error}");

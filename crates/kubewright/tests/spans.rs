@@ -1,4 +1,4 @@
-//! What reconcilers log. Alone in its program: whether a span is wanted is decided once for all of it.
+//! Log lines of reconcilers. A program of its own: the interest in a span is cached for the whole process.
 
 mod support;
 
@@ -30,7 +30,7 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_reconciler_logs_carries_the_object_the_number_and_the_trigger() {
+async fn log_lines_of_a_reconciler_have_the_object_the_id_and_the_trigger() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();

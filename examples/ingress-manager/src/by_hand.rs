@@ -5,7 +5,7 @@ use std::time::Duration;
 use kubewright::{
     Error, ObjectKey, Result,
     cache::{Event, Indexer, InformerFactory, Lazy},
-    client::{Refusal, set_controller_reference},
+    client::{ApiStatus, set_controller_reference},
     k8s_openapi::api::{core::v1::Service, networking::v1::Ingress},
     kube::{
         Api, Client,

@@ -10,7 +10,7 @@ use std::{fmt, future::Future, sync::Arc};
 use kubewright::client::Clients;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use support::{Ending, FakeApi, Misbehaviour, eventually};
+use support::{Ending, FakeApi, PlannedFault, eventually};
 
 /// Output of a program.
 #[derive(Clone, Default)]
@@ -98,7 +98,7 @@ async fn list_watch_prints_the_list_its_version_and_then_the_changes_until_the_w
 #[tokio::test(start_paused = true)]
 async fn list_watch_returns_why_it_was_refused() {
     let (api, output) = (FakeApi::new(), Output::default());
-    api.plan(Misbehaviour::RefuseList { code: 403, reason: "Forbidden", retry_after: None });
+    api.plan(PlannedFault::RejectList { code: 403, reason: "Forbidden", retry_after: None });
     let error = programs::list_watch::run(api.client(), output.printer()).await.unwrap_err();
     assert!(error.to_string().contains("Forbidden"), "{error}");
     assert!(output.take().is_empty());
@@ -142,7 +142,7 @@ async fn reflector_detects_a_deletion_that_the_watch_has_missed() {
     put_pod(&api, "here", "Running");
     let script = async {
         output.shows(&["Replaced : gone - Running", "Replaced : here - Running"]).await;
-        api.unseen(|api| api.delete(PODS, "gone"));
+        api.unobserved(|api| api.delete(PODS, "gone"));
         api.compact();
         api.end_watches(&Ending::Clean);
         output.shows(&["Replaced : here - Running", "Deleted : gone - Running"]).await;

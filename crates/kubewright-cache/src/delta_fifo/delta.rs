@@ -1,30 +1,30 @@
-//! What can happen to an object.
+//! Deltas of objects.
 
 use kubewright_core::ObjectKey;
 
-/// One thing that happened to an object.
+/// One change of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta<T> {
-    /// It appeared.
+    /// The object was added.
     Added(T),
-    /// It changed.
+    /// The object was updated.
     Updated(T),
-    /// A new list has it; whether it changed is not known.
+    /// The object is in a new list; it may be unchanged.
     Replaced(T),
-    /// Nothing happened; it is time to look again.
+    /// The object is resynced, without a change.
     Sync(T),
-    /// It is gone.
+    /// The object was deleted.
     Deleted {
-        /// The last state that was seen.
+        /// The last known state.
         object: T,
-        /// The watch missed the deletion, so the object may have changed once more before it went. This is what
-        /// client-go calls `DeletedFinalStateUnknown`.
+        /// The watch missed the deletion, so the last known state may be stale: a tombstone, client-go's
+        /// `DeletedFinalStateUnknown`.
         final_state_unknown: bool,
     },
 }
 
 impl<T> Delta<T> {
-    /// The object, as of this delta.
+    /// Returns the object.
     pub fn object(&self) -> &T {
         match self {
             Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
@@ -34,7 +34,7 @@ impl<T> Delta<T> {
         }
     }
 
-    /// The name of the kind of delta, as client-go prints it.
+    /// Returns the type of the delta, as client-go prints it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Added(_) => "Added",
@@ -50,12 +50,12 @@ impl<T> Delta<T> {
     }
 }
 
-/// All deltas of one object, oldest first, as they leave the queue.
+/// All deltas of one object, oldest first, as popped from the queue.
 #[derive(Debug, Clone)]
 pub struct Deltas<T> {
-    /// Which object.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// What happened to it, oldest first; never empty.
+    /// The deltas, oldest first; never empty.
     pub deltas: Vec<Delta<T>>,
     /// Whether the object was part of the first list.
     pub is_in_initial_list: bool,

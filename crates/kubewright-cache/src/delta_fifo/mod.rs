@@ -1,10 +1,10 @@
-//! What happened to each object since a consumer last looked, in order.
+//! Queue of the deltas of objects.
 //!
-//! A [`DeltaFifo`] stands between a [`Reflector`](super::Reflector), which knows what the server said, and a
-//! consumer, which keeps a store and tells handlers. It never forgets a deletion: one that the watch missed is
-//! found when the next list lacks an object that the store still has, and comes as a tombstone.
+//! A [`DeltaFifo`] connects a [`Reflector`](super::Reflector), which produces changes, and a consumer, which
+//! keeps a store and notifies handlers. No deletion is lost: one that the watch missed is detected when the
+//! next list lacks an object that the store still has, and is queued as a tombstone.
 //!
-//! Use it when you want every change of an object; use [`Fifo`](super::Fifo) when the latest state will do.
+//! Use it when you need every change of an object; use [`Fifo`](super::Fifo) when the latest state is enough.
 
 mod delta;
 mod replacing;
@@ -30,9 +30,7 @@ use super::{
 };
 use kubewright_core::{KeyError, ObjectKey};
 
-/// A queue of [`Deltas`], one entry per object.
-///
-/// All handles share one queue.
+/// A queue of [`Deltas`], one entry per object. Cheap to clone.
 ///
 /// ```
 /// use kubewright::{ObjectKey, cache::DeltaFifo};
@@ -60,26 +58,26 @@ struct Inner<T> {
 struct State<T> {
     items: HashMap<ObjectKey, Item<T>, FixedState>,
     queue: VecDeque<ObjectKey>,
-    /// Objects with a consumer that has not finished with them: neither queued nor sure to be known.
+    /// Popped objects that the consumer has not finished: neither queued nor surely in the store.
     in_flight: Vec<InFlight<T>>,
-    /// How many batches there have been.
+    /// Number of batches so far.
     batches: u64,
-    /// Objects of the first list that a consumer has not finished with.
+    /// Number of objects of the first list that the consumer has not finished.
     initial: usize,
     populated: bool,
     closed: bool,
-    observed: Observed,
-    /// How many there have been.
+    progress: ReflectorProgress,
+    /// Number of deltas so far.
     deltas: u64,
 }
 
 struct Item<T> {
-    deltas: FewDeltas<T>,
+    deltas: DeltaVec<T>,
     initial: bool,
 }
 
-/// Nearly always there is one, and then it takes no allocation.
-type FewDeltas<T> = SmallVec<[Delta<T>; 1]>;
+/// Usually one delta, which needs no allocation.
+type DeltaVec<T> = SmallVec<[Delta<T>; 1]>;
 
 struct InFlight<T> {
     key: ObjectKey,
@@ -87,25 +85,26 @@ struct InFlight<T> {
     batch: u64,
 }
 
-/// How far the reflector has come, for whoever wants to know when the consumer has come as far.
+/// The progress of the reflector, passed on to the consumer.
 #[derive(Default)]
-struct Observed {
+struct ReflectorProgress {
     resource_version: Option<Arc<str>>,
-    told: bool,
+    reported: bool,
 }
 
 impl<T: Clone> DeltaFifo<T> {
-    /// A queue of objects that this function finds the key of.
+    /// Creates a queue with a key function.
     ///
-    /// Without a store to compare with, deletions that a list reveals are found only for objects still queued.
+    /// Without a store to compare with, deletions are detected from a list only for objects that are still
+    /// queued.
     pub fn new(key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static) -> Self {
         Self::build(Arc::new(key), None)
     }
 
-    /// A queue whose consumer keeps this store up to date.
+    /// Creates a queue whose consumer keeps this store up to date.
     ///
-    /// client-go calls the store `KnownObjects`: what a new list lacks and this store has was deleted.
-    pub fn of(known: &Store<T>) -> Self
+    /// The store is client-go's `KnownObjects`: an object of the store that a new list lacks was deleted.
+    pub fn with_known_objects(known: &Store<T>) -> Self
     where
         T: Send + Sync + 'static,
     {
@@ -122,23 +121,23 @@ impl<T: Clone> DeltaFifo<T> {
             initial: 0,
             populated: false,
             closed: false,
-            observed: Observed::default(),
+            progress: ReflectorProgress::default(),
             deltas: 0,
         };
         Self { inner: Arc::new(Inner { key, known, state: Mutex::new(state), changed: Notify::new() }) }
     }
 
-    /// An object appeared.
+    /// Queues an addition.
     pub fn add(&self, object: T) -> Result<(), StoreError> {
         self.upsert(object, Delta::Added)
     }
 
-    /// An object changed.
+    /// Queues an update.
     pub fn update(&self, object: T) -> Result<(), StoreError> {
         self.upsert(object, Delta::Updated)
     }
 
-    /// An object is gone. One that nobody knows of is not worth a delta.
+    /// Queues a deletion, unless the object is unknown.
     pub fn delete(&self, object: T) -> Result<(), StoreError> {
         let key = (self.inner.key)(&object)?;
         let mut state = self.inner.state.lock();
@@ -164,12 +163,12 @@ impl<T: Clone> DeltaFifo<T> {
         Ok(())
     }
 
-    /// A list in one piece: what it has is replaced, what it lacks is gone.
+    /// Queues a complete list: its objects are replaced, all others are deleted.
     pub fn replace(&self, objects: Vec<T>) -> Result<(), StoreError>
     where
         T: Send + Sync + 'static,
     {
-        let mut replacement = self.replacing();
+        let mut replacement = self.begin_replace();
         replacement.page(objects)?;
         replacement.commit()
     }
@@ -190,37 +189,37 @@ impl<T: Clone> DeltaFifo<T> {
         self.inner.changed.notify_one();
     }
 
-    /// Whether the first list has gone through the queue and its consumer; an empty one has at once.
+    /// Returns whether the consumer has finished the first list; an empty one is finished at once.
     pub fn has_synced(&self) -> bool {
         self.inner.state.lock().has_synced()
     }
 
-    /// The latest object of every queued entry, oldest entry first.
+    /// Returns the latest object of every queued entry, oldest entry first.
     pub fn list(&self) -> Vec<T> {
         let state = self.inner.state.lock();
         let newest = |key| state.items.get(key)?.deltas.last().map(|delta| delta.object().clone());
         state.queue.iter().filter_map(newest).collect()
     }
 
-    /// How many objects have deltas queued.
+    /// Returns the number of objects with queued deltas.
     pub fn len(&self) -> usize {
         self.inner.state.lock().queue.len()
     }
 
-    /// Whether nothing is queued.
+    /// Returns whether nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends the queue: consumers get what is left and then nothing.
+    /// Closes the queue: consumers get the remaining deltas and then `None`.
     pub fn close(&self) {
         self.inner.state.lock().closed = true;
         self.inner.changed.notify_waiters();
     }
 
-    /// Waits for the next object and has its deltas processed. None when the queue is closed and empty.
+    /// Waits for the next object and processes its deltas. `None` when the queue is closed and empty.
     ///
-    /// The object counts as done when `process` returns or panics. Dropping the future loses nothing.
+    /// The object counts as finished when `process` returns or panics. Cancel safe.
     pub async fn pop<R>(&self, process: impl FnOnce(Deltas<T>) -> R) -> Option<R> {
         loop {
             let mut batch = self.next_batch(1).await?;
@@ -230,13 +229,13 @@ impl<T: Clone> DeltaFifo<T> {
         }
     }
 
-    /// Waits for up to `limit` objects, or for news of how far the reflector has come.
+    /// Waits for up to `limit` objects, or for progress of the reflector.
     pub(super) async fn next_batch(&self, limit: usize) -> Option<Batch<T>> {
         loop {
             let changed = self.inner.changed.notified();
             {
                 let mut state = self.inner.state.lock();
-                if !state.queue.is_empty() || state.observed.is_news() {
+                if !state.queue.is_empty() || state.progress.is_unreported() {
                     return Some(self.take(&mut state, limit));
                 }
                 if state.closed {
@@ -263,20 +262,20 @@ impl<T: Clone> DeltaFifo<T> {
             }
             items.push(Queued { key, deltas: item.deltas, initial: item.initial });
         }
-        let up_to = if state.queue.is_empty() { state.observed.tell() } else { None };
+        let up_to = if state.queue.is_empty() { state.progress.take() } else { None };
         if !state.queue.is_empty() {
-            // A permit covers one change; with more left, another consumer may go on.
+            // A permit covers one change; with more left, another consumer may continue.
             self.inner.changed.notify_one();
         }
-        let claim = Claim { fifo: self.clone(), batch, objects: items.len(), initial };
-        Batch { items, up_to, claim }
+        let guard = InFlightGuard { fifo: self.clone(), batch, objects: items.len(), initial };
+        Batch { items, up_to, guard }
     }
 }
 
 /// All deltas of one object, oldest first.
 pub(super) struct Queued<T> {
     key: ObjectKey,
-    pub(super) deltas: FewDeltas<T>,
+    pub(super) deltas: DeltaVec<T>,
     /// Whether the object was part of the first list.
     pub(super) initial: bool,
 }
@@ -287,23 +286,23 @@ impl<T> From<Queued<T>> for Deltas<T> {
     }
 }
 
-/// Objects on their way through a consumer; dropping it says that they have arrived.
+/// Popped objects; they are in flight until the guard is dropped.
 pub(super) struct Batch<T: Clone> {
     pub(super) items: Vec<Queued<T>>,
-    /// With this batch, the consumer has seen everything up to this version.
+    /// The resource version that the consumer reaches with this batch.
     pub(super) up_to: Option<Arc<str>>,
-    pub(super) claim: Claim<T>,
+    pub(super) guard: InFlightGuard<T>,
 }
 
-/// Holds the objects of a batch as in flight.
-pub(super) struct Claim<T: Clone> {
+/// Keeps the objects of a batch in flight.
+pub(super) struct InFlightGuard<T: Clone> {
     fifo: DeltaFifo<T>,
     batch: u64,
     objects: usize,
     initial: usize,
 }
 
-impl<T: Clone> Drop for Claim<T> {
+impl<T: Clone> Drop for InFlightGuard<T> {
     fn drop(&mut self) {
         if self.objects == 0 {
             return;
@@ -311,7 +310,7 @@ impl<T: Clone> Drop for Claim<T> {
         let mut state = self.fifo.inner.state.lock();
         state.initial -= self.initial;
         if state.in_flight.len() == self.objects {
-            // One consumer, the usual case: everything in flight was its own.
+            // One consumer, the usual case: everything in flight belongs to this batch.
             state.in_flight.clear();
         } else {
             state.in_flight.retain(|held| held.batch != self.batch);
@@ -319,15 +318,15 @@ impl<T: Clone> Drop for Claim<T> {
     }
 }
 
-impl Observed {
-    fn is_news(&self) -> bool {
-        self.resource_version.is_some() && !self.told
+impl ReflectorProgress {
+    fn is_unreported(&self) -> bool {
+        self.resource_version.is_some() && !self.reported
     }
 
-    fn tell(&mut self) -> Option<Arc<str>> {
-        let news = self.is_news();
-        self.told = true;
-        self.resource_version.clone().filter(|_| news)
+    fn take(&mut self) -> Option<Arc<str>> {
+        let unreported = self.is_unreported();
+        self.reported = true;
+        self.resource_version.clone().filter(|_| unreported)
     }
 }
 
@@ -337,10 +336,20 @@ impl<T> State<T> {
         let queue = &mut self.queue;
         let item = self.items.entry(key).or_insert_with_key(|key| {
             queue.push_back(key.clone());
-            Item { deltas: FewDeltas::new(), initial: false }
+            Item { deltas: DeltaVec::new(), initial: false }
         });
         item.push(delta);
         item
+    }
+
+    /// Queues a delta of a list; those of the first list count for [`has_synced`](Self::has_synced).
+    fn push_listed(&mut self, key: ObjectKey, delta: Delta<T>) {
+        let first = !self.populated;
+        let item = self.push(key, delta);
+        if first && !item.initial {
+            item.initial = true;
+            self.initial += 1;
+        }
     }
 
     fn has_synced(&self) -> bool {
@@ -349,7 +358,7 @@ impl<T> State<T> {
 }
 
 impl<T> Item<T> {
-    /// Two deletions in a row are one: the one that saw the final state.
+    /// Adds a delta. Two deletions in a row become one: the one with the final state.
     fn push(&mut self, delta: Delta<T>) {
         if let Some(last) = self.deltas.last_mut()
             && last.is_deleted()

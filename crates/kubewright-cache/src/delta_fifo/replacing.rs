@@ -1,10 +1,10 @@
-//! How a reflector fills the queue: change by change, and by whole lists.
+//! [`ReflectorStore`] of the queue: single changes and lists.
 
 use std::collections::HashSet;
 
 use foldhash::fast::FixedState;
 
-use super::{Delta, DeltaFifo, InFlight, Observed, State};
+use super::{Delta, DeltaFifo, InFlight, ReflectorProgress, State};
 use crate::{
     reflector_store::{ReflectorStore, Replacement},
     store::Store,
@@ -12,23 +12,24 @@ use crate::{
 };
 use kubewright_core::{KeyError, ObjectKey};
 
-/// A list that takes the place of what was there, page by page: what it lacks is gone when it ends.
-struct Replacing<T> {
+/// A list in progress: objects that it lacks are deleted on commit.
+struct ListReplacement<T> {
     fifo: DeltaFifo<T>,
-    seen: Seen,
-    /// How many deltas there have been by now if all of them are this list's, because there was nothing before it.
-    alone: Option<u64>,
+    listed: ListedKeys,
+    /// The number of deltas if all of them belong to this list; `None` if the queue or the store was not
+    /// empty before.
+    own_deltas: Option<u64>,
 }
 
-/// Which objects a list has. Nobody asks when it is the first one, so it is only written down.
+/// The keys of a list. The set is not needed for the first list, so it is built lazily.
 #[derive(Default)]
-struct Seen {
+struct ListedKeys {
     list: Vec<ObjectKey>,
-    /// What was taken out again, and how long the list was then.
+    /// The removed keys, with the length of the list at that time.
     removed: Vec<(usize, ObjectKey)>,
 }
 
-impl Seen {
+impl ListedKeys {
     fn into_set(self) -> HashSet<ObjectKey, FixedState> {
         let mut set = HashSet::with_capacity_and_hasher(self.list.len(), FixedState::default());
         let mut removed = self.removed.into_iter().peekable();
@@ -45,7 +46,7 @@ impl Seen {
     }
 }
 
-impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
+impl<T: Clone + Send + Sync> Replacement<T> for ListReplacement<T> {
     fn page(&mut self, objects: Vec<T>) -> Result<(), StoreError> {
         let inner = &self.fifo.inner;
         let keyed: Vec<_> = objects
@@ -53,15 +54,10 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
             .map(|object| Ok(((inner.key)(&object)?, object)))
             .collect::<Result<_, KeyError>>()?;
         let mut state = inner.state.lock();
-        self.alone = self.alone.map(|deltas| deltas + keyed.len() as u64);
+        self.own_deltas = self.own_deltas.map(|deltas| deltas + keyed.len() as u64);
         for (key, object) in keyed {
-            self.seen.list.push(key.clone());
-            let first = !state.populated;
-            let item = state.push(key, Delta::Replaced(object));
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
+            self.listed.list.push(key.clone());
+            state.push_listed(key, Delta::Replaced(object));
         }
         drop(state);
         inner.changed.notify_one();
@@ -71,8 +67,8 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
     fn remove(&mut self, object: T) -> Result<(), StoreError> {
         let inner = &self.fifo.inner;
         let key = (inner.key)(&object)?;
-        self.seen.removed.push((self.seen.list.len(), key.clone()));
-        self.alone = self.alone.map(|deltas| deltas + 1);
+        self.listed.removed.push((self.listed.list.len(), key.clone()));
+        self.own_deltas = self.own_deltas.map(|deltas| deltas + 1);
         inner.state.lock().push(key, Delta::Deleted { object, final_state_unknown: false });
         inner.changed.notify_one();
         Ok(())
@@ -82,16 +78,12 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
         let inner = &self.fifo.inner;
         let mut state = inner.state.lock();
         let known = inner.known.as_ref();
-        let all_ours =
-            self.alone == Some(state.deltas) && known.is_none_or(|known| known.len() <= self.seen.list.len());
-        let gone = if all_ours { Vec::new() } else { missing(&state, known, &self.seen.into_set()) };
-        for (key, object) in gone {
-            let first = !state.populated;
-            let item = state.push(key, Delta::Deleted { object, final_state_unknown: true });
-            if first && !item.initial {
-                item.initial = true;
-                state.initial += 1;
-            }
+        let is_first_list = self.own_deltas == Some(state.deltas)
+            && known.is_none_or(|known| known.len() <= self.listed.list.len());
+        let missing =
+            if is_first_list { Vec::new() } else { find_missing(&state, known, &self.listed.into_set()) };
+        for (key, object) in missing {
+            state.push_listed(key, Delta::Deleted { object, final_state_unknown: true });
         }
         state.populated = true;
         drop(state);
@@ -100,36 +92,37 @@ impl<T: Clone + Send + Sync> Replacement<T> for Replacing<T> {
     }
 }
 
-/// What is there, in whatever state, and not in the list.
-fn missing<T: Clone>(
+/// Returns the known objects, in whatever state, that are not in the list.
+fn find_missing<T: Clone>(
     state: &State<T>,
     known: Option<&Store<T>>,
-    seen: &HashSet<ObjectKey, FixedState>,
+    listed: &HashSet<ObjectKey, FixedState>,
 ) -> Vec<(ObjectKey, T)> {
-    let mut gone: Vec<(ObjectKey, T)> = Vec::new();
-    for key in state.queue.iter().filter(|key| !seen.contains(*key)) {
+    let mut missing: Vec<(ObjectKey, T)> = Vec::new();
+    for key in state.queue.iter().filter(|key| !listed.contains(*key)) {
         if let Some(newest) = state.items.get(key).and_then(|item| item.deltas.last()) {
-            gone.push((key.clone(), newest.object().clone()));
+            missing.push((key.clone(), newest.object().clone()));
         }
     }
     for InFlight { key, object, .. } in &state.in_flight {
-        if !seen.contains(key) && !state.items.contains_key(key) {
-            gone.push((key.clone(), object.clone()));
+        if !listed.contains(key) && !state.items.contains_key(key) {
+            missing.push((key.clone(), object.clone()));
         }
     }
     if let Some(known) = known {
-        let held: HashSet<&ObjectKey, FixedState> = state.in_flight.iter().map(|held| &held.key).collect();
+        let in_flight: HashSet<&ObjectKey, FixedState> =
+            state.in_flight.iter().map(|held| &held.key).collect();
         for key in known.list_keys() {
-            if !seen.contains(&key)
+            if !listed.contains(&key)
                 && !state.items.contains_key(&key)
-                && !held.contains(&key)
+                && !in_flight.contains(&key)
                 && let Some(object) = known.get_by_key(&key)
             {
-                gone.push((key, object));
+                missing.push((key, object));
             }
         }
     }
-    gone
+    missing
 }
 
 impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
@@ -145,20 +138,20 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
         DeltaFifo::delete(self, object)
     }
 
-    fn replacing(&self) -> Box<dyn Replacement<T>> {
+    fn begin_replace(&self) -> Box<dyn Replacement<T>> {
         let state = self.inner.state.lock();
         let empty = state.items.is_empty() && state.in_flight.is_empty();
-        let alone = empty && self.inner.known.as_ref().is_none_or(Store::is_empty);
-        let alone = alone.then_some(state.deltas);
+        let own_deltas = empty && self.inner.known.as_ref().is_none_or(Store::is_empty);
+        let own_deltas = own_deltas.then_some(state.deltas);
         drop(state);
-        Box::new(Replacing { fifo: self.clone(), seen: Seen::default(), alone })
+        Box::new(ListReplacement { fifo: self.clone(), listed: ListedKeys::default(), own_deltas })
     }
 
     fn known(&self, key: &ObjectKey) -> Option<T> {
         self.inner.known.as_ref()?.get_by_key(key)
     }
 
-    fn knows_any(&self) -> bool {
+    fn has_known(&self) -> bool {
         self.inner.known.as_ref().is_some_and(|known| !known.is_empty())
     }
 
@@ -167,9 +160,10 @@ impl<T: Clone + Send + Sync + 'static> ReflectorStore<T> for DeltaFifo<T> {
         Ok(())
     }
 
-    fn observed(&self, resource_version: &str) {
+    fn update_resource_version(&self, resource_version: &str) {
         let mut state = self.inner.state.lock();
-        state.observed = Observed { resource_version: Some(resource_version.into()), told: false };
+        state.progress =
+            ReflectorProgress { resource_version: Some(resource_version.into()), reported: false };
         drop(state);
         self.inner.changed.notify_one();
     }

@@ -20,7 +20,7 @@ fn key(thing: &Thing) -> Result<ObjectKey, KeyError> {
 fn with_store(known: &[Thing]) -> (DeltaFifo<Thing>, Store<Thing>) {
     let store = Store::new(key);
     store.replace(known.to_vec()).unwrap();
-    (DeltaFifo::of(&store), store)
+    (DeltaFifo::with_known_objects(&store), store)
 }
 
 fn pop(fifo: &DeltaFifo<Thing>) -> Option<Vec<Delta<Thing>>> {
@@ -32,7 +32,7 @@ fn deleted(object: Thing, final_state_unknown: bool) -> Delta<Thing> {
 }
 
 #[test]
-fn deltas_of_a_key_come_oldest_first_and_keys_in_order_of_their_first_delta() {
+fn deltas_of_a_key_are_popped_oldest_first_and_keys_in_order_of_their_first_delta() {
     let fifo = DeltaFifo::new(key);
     fifo.add(thing("a", 1)).unwrap();
     fifo.add(thing("b", 1)).unwrap();
@@ -44,7 +44,7 @@ fn deltas_of_a_key_come_oldest_first_and_keys_in_order_of_their_first_delta() {
 }
 
 #[test]
-fn two_deletions_in_a_row_collapse_into_the_one_that_saw_the_final_state() {
+fn two_deletions_in_a_row_become_the_one_with_the_final_state() {
     for (first_unknown, second_unknown, kept) in [(false, true, 1), (true, false, 2), (false, false, 2)] {
         let (fifo, _) = with_store(&[thing("a", 0)]);
         let mut state = fifo.inner.state.lock();
@@ -56,7 +56,7 @@ fn two_deletions_in_a_row_collapse_into_the_one_that_saw_the_final_state() {
 }
 
 #[test]
-fn deleting_what_nobody_knows_of_is_dropped() {
+fn deleting_an_unknown_object_is_ignored() {
     let (fifo, _) = with_store(&[thing("known", 0)]);
     fifo.delete(thing("unknown", 1)).unwrap();
     fifo.delete(thing("known", 1)).unwrap();
@@ -65,7 +65,7 @@ fn deleting_what_nobody_knows_of_is_dropped() {
 }
 
 #[test]
-fn a_list_replaces_what_it_has_and_buries_what_it_lacks() {
+fn a_list_replaces_its_objects_and_deletes_all_others() {
     let (fifo, _) = with_store(&[thing("a", 1), thing("b", 1)]);
     fifo.update(thing("queued", 1)).unwrap();
     fifo.replace(vec![thing("b", 2), thing("c", 2)]).unwrap();
@@ -77,7 +77,7 @@ fn a_list_replaces_what_it_has_and_buries_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn an_object_in_a_consumers_hands_is_buried_too_when_a_list_lacks_it() {
+async fn an_object_in_flight_is_deleted_when_a_list_lacks_it() {
     let (fifo, _) = with_store(&[]);
     fifo.add(thing("a", 1)).unwrap();
     let batch = fifo.next_batch(10).await.unwrap();
@@ -87,9 +87,9 @@ async fn an_object_in_a_consumers_hands_is_buried_too_when_a_list_lacks_it() {
 }
 
 #[test]
-fn a_list_that_breaks_off_buries_nothing() {
+fn an_incomplete_list_deletes_nothing() {
     let (fifo, _) = with_store(&[thing("a", 1)]);
-    let mut replacement = fifo.replacing();
+    let mut replacement = fifo.begin_replace();
     replacement.page(vec![thing("b", 1)]).unwrap();
     drop(replacement);
     assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("b", 1))]);
@@ -98,9 +98,9 @@ fn a_list_that_breaks_off_buries_nothing() {
 }
 
 #[test]
-fn the_first_list_buries_what_somebody_else_queued_meanwhile() {
+fn the_first_list_deletes_objects_queued_meanwhile() {
     let (fifo, _) = with_store(&[]);
-    let mut replacement = fifo.replacing();
+    let mut replacement = fifo.begin_replace();
     replacement.page(vec![thing("a", 1)]).unwrap();
     fifo.add(thing("b", 1)).unwrap();
     replacement.commit().unwrap();
@@ -110,9 +110,9 @@ fn the_first_list_buries_what_somebody_else_queued_meanwhile() {
 }
 
 #[test]
-fn the_first_list_buries_what_one_before_it_that_broke_off_had() {
+fn the_first_list_deletes_objects_of_an_earlier_incomplete_list() {
     let (fifo, store) = with_store(&[]);
-    let mut broken = fifo.replacing();
+    let mut broken = fifo.begin_replace();
     broken.page(vec![thing("a", 1), thing("b", 1)]).unwrap();
     drop(broken);
     assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("a", 1))]);
@@ -124,10 +124,10 @@ fn the_first_list_buries_what_one_before_it_that_broke_off_had() {
 }
 
 #[test]
-fn what_is_taken_out_of_a_list_and_put_in_again_is_in_it() {
+fn an_object_removed_from_a_list_and_added_again_is_in_it() {
     for known in [&[][..], &[thing("x", 0)]] {
         let (fifo, _) = with_store(known);
-        let mut replacement = fifo.replacing();
+        let mut replacement = fifo.begin_replace();
         replacement.page(vec![thing("a", 1), thing("b", 1)]).unwrap();
         replacement.remove(thing("a", 1)).unwrap();
         replacement.remove(thing("b", 1)).unwrap();
@@ -136,7 +136,7 @@ fn what_is_taken_out_of_a_list_and_put_in_again_is_in_it() {
         let a =
             [Delta::Replaced(thing("a", 1)), deleted(thing("a", 1), false), Delta::Replaced(thing("a", 2))];
         assert_eq!(pop(&fifo).unwrap(), a);
-        // One that is not in the list and ends with its deletion is not buried twice.
+        // An object that is not in the list and ends with its deletion is not deleted twice.
         assert_eq!(pop(&fifo).unwrap(), [Delta::Replaced(thing("b", 1)), deleted(thing("b", 1), false)]);
         assert_eq!(pop(&fifo).is_some(), !known.is_empty());
     }
@@ -146,7 +146,7 @@ fn what_is_taken_out_of_a_list_and_put_in_again_is_in_it() {
 fn it_has_synced_when_the_first_list_was_popped() {
     let (fifo, _) = with_store(&[]);
     assert!(!fifo.has_synced());
-    let mut replacement = fifo.replacing();
+    let mut replacement = fifo.begin_replace();
     replacement.page(vec![thing("a", 1)]).unwrap();
     assert!(pop(&fifo).is_some(), "a page can be consumed before the list is complete");
     replacement.page(vec![thing("b", 1)]).unwrap();
@@ -154,7 +154,7 @@ fn it_has_synced_when_the_first_list_was_popped() {
     replacement.commit().unwrap();
     assert!(!fifo.has_synced());
     let inside = fifo.pop(|popped| (popped.is_in_initial_list, fifo.has_synced())).now_or_never().flatten();
-    assert_eq!(inside, Some((true, false)), "not before the consumer is done");
+    assert_eq!(inside, Some((true, false)), "not before the consumer has finished");
     assert!(fifo.has_synced());
     fifo.add(thing("c", 1)).unwrap();
     assert_eq!(fifo.pop(|popped| popped.is_in_initial_list).now_or_never().flatten(), Some(false));
@@ -191,7 +191,7 @@ fn a_panic_in_a_consumer_leaves_the_queue_usable() {
 }
 
 #[tokio::test]
-async fn a_closed_queue_gives_what_is_left_and_then_nothing() {
+async fn a_closed_queue_returns_the_remaining_deltas_and_then_none() {
     let fifo = DeltaFifo::new(key);
     let waiting = tokio::spawn({
         let fifo = fifo.clone();
@@ -206,14 +206,14 @@ async fn a_closed_queue_gives_what_is_left_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn a_consumer_learns_how_far_the_reflector_has_come_once_the_queue_is_empty() {
+async fn a_consumer_gets_the_progress_of_the_reflector_once_the_queue_is_empty() {
     let fifo = DeltaFifo::new(key);
     fifo.add(thing("a", 1)).unwrap();
     fifo.add(thing("b", 1)).unwrap();
-    fifo.observed("7");
+    fifo.update_resource_version("7");
     assert_eq!(fifo.next_batch(1).await.unwrap().up_to, None);
     assert_eq!(fifo.next_batch(1).await.unwrap().up_to.as_deref(), Some("7"));
-    fifo.observed("9");
+    fifo.update_resource_version("9");
     let batch = fifo.next_batch(1).await.unwrap();
     assert!(batch.items.is_empty());
     assert_eq!(batch.up_to.as_deref(), Some("9"));

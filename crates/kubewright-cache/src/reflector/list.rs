@@ -1,4 +1,4 @@
-//! The present state in pages: which version is asked for, and what when it is gone.
+//! Paginated lists: the requested version, and fallbacks when it has expired.
 
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -11,8 +11,8 @@ use crate::{
     turns::Turns,
 };
 
-/// What client-go asks for at a time.
-const PAGE: u32 = 500;
+/// The page size of client-go.
+const PAGE_SIZE: u32 = 500;
 
 enum PageEnd {
     More(String),
@@ -40,25 +40,25 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     }
 
     async fn list_at(&mut self, version: &str) -> Result<(), ListWatchError> {
-        // A list at a version is answered from the server's memory, but only when no page size is asked for.
+        // Lists at a version are served from the watch cache, but only without a limit.
         let limit = match self.page_size {
             Some(size) => Some(size),
-            None if self.paginated => Some(PAGE),
-            None if version.is_empty() || version == "0" => Some(PAGE),
+            None if self.paginated => Some(PAGE_SIZE),
+            None if version.is_empty() || version == "0" => Some(PAGE_SIZE),
             None => None,
         };
         let mut request = ListRequest { resource_version: version.to_owned(), limit, continue_token: None };
-        let mut replacement = self.store.replacing();
-        // What the store comes to know from here on is from this very list, which has each object once.
-        let knows_any = self.store.knows_any();
+        let mut replacement = self.store.begin_replace();
+        // Objects that the store learns from here on are from this list, which has each object once.
+        let has_known = self.store.has_known();
         loop {
-            let token = match self.list_one_page(&request, &mut *replacement, knows_any).await {
+            let token = match self.list_one_page(&request, &mut *replacement, has_known).await {
                 Ok(token) => token,
-                // The pages of this list are gone while we were reading them: once more, in one piece.
+                // The continue token expired while reading: list again without pages.
                 Err(error) if error.is_expired() && request.continue_token.is_some() => {
                     self.report(error);
                     request = ListRequest { resource_version: version.to_owned(), ..ListRequest::default() };
-                    replacement = self.store.replacing();
+                    replacement = self.store.begin_replace();
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -69,8 +69,8 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     request.continue_token = Some(token);
                 }
                 PageEnd::Last(resource_version) => {
-                    self.settle(replacement.commit());
-                    self.come_to(&resource_version);
+                    self.report_index_error(replacement.commit());
+                    self.set_resource_version(&resource_version);
                     return Ok(());
                 }
             }
@@ -81,16 +81,16 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         &self,
         request: &ListRequest,
         replacement: &mut dyn Replacement<Lazy<K>>,
-        knows_any: bool,
+        has_known: bool,
     ) -> Result<PageEnd, ListWatchError> {
         let mut page = self.list_watch.list_page(request).await?;
         let store = &self.store;
         let mut turns = Turns::default();
-        while let Some(objects) = page.next(&|key| if knows_any { store.known(key) } else { None }).await? {
+        while let Some(objects) = page.next(&|key| if has_known { store.known(key) } else { None }).await? {
             if !objects.is_empty() {
-                self.settle(replacement.page(objects));
+                self.report_index_error(replacement.page(objects));
             }
-            turns.end_of_bytes(page.taken()).await;
+            turns.end_of_bytes(page.frame_bytes()).await;
         }
         let meta = page.into_meta();
         Ok(match meta.continue_token {

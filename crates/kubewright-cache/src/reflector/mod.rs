@@ -1,26 +1,26 @@
-//! Keeping a store in step with the API server, whatever happens on the way.
+//! Reflector: keeps a store in sync with the API server.
 //!
-//! A reflector brings the present state of a kind into a [`ReflectorStore`], then every change, and starts over when
-//! it has lost the thread. It decides when to list again, from which version, and how long to wait:
+//! A reflector lists a kind into a [`ReflectorStore`], applies the changes of a watch, and relists when the
+//! watch cannot be resumed. It decides when to relist, from which version, and the back-off:
 //!
-//! | what happens | what it does |
+//! | event | action |
 //! |---|---|
-//! | start | lists at version 0, from the server's memory |
-//! | …with [`streaming`](ListWatch::streaming) | asks for a stream that begins with the present state; falls back to the list |
-//! | the watch ends in good order, or in the middle of a line | watches on from the last version |
-//! | …within a second and without an event | waits, lists again |
-//! | the history is gone (410) | waits, lists at the last version, and if that is gone too, at the newest |
-//! | the server does not know our version yet, or any more | lists at the newest version |
-//! | connection refused, 429 | waits (as long as the server asked), watches on |
-//! | anything else | waits, lists again |
+//! | start | lists at version 0, from the server's watch cache |
+//! | …with [`streaming`](ListWatch::streaming) | watches with initial events; falls back to the list |
+//! | the watch ends, or is interrupted | watches from the last version |
+//! | …within a second and without an event | backs off, relists |
+//! | the version has expired (410) | backs off, relists at the last version, and if that has expired too, at the newest |
+//! | the version is unknown to the server | relists at the newest version |
+//! | connection refused, 429 | backs off (at least `Retry-After`), watches again |
+//! | other errors | backs off, relists |
 //!
-//! Waits grow from 0.8 s to 30 s and start anew after two minutes of peace.
+//! The back-off grows from 0.8 s to 30 s and is reset after two minutes without a failure.
 //!
-//! Pitfall: a `kube::Client` retries 429, 503 and 504 by itself unless its configuration says otherwise, which hides
-//! them from the reflector. Clients made by [`client`](kubewright_client) do not.
+//! Pitfall: a `kube::Client` retries 429, 503 and 504 by itself unless its configuration says otherwise,
+//! which hides them from the reflector. Clients made by [`kubewright_client`] do not.
 
 mod list;
-mod present_state;
+mod watch_list;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,29 +34,29 @@ use super::{
     list_watch::{ListWatch, ListWatchError, WatchEvent, WatchRequest, WatchStream},
     object::Lazy,
     reflector_store::ReflectorStore,
-    request::Failure,
+    request::ListWatchErrorKind,
     running::Running,
     thread_safe_store::StoreError,
     turns::Turns,
 };
 use kubewright_core::{Backoff, Random};
 
-/// A watch is asked to end after this time and up to as much again, so that connections move to new servers.
+/// Watches time out after this to twice this time, so that connections are balanced over servers.
 const WATCH_TIMEOUT: Duration = Duration::from_mins(5);
-/// What a server may be late in ending a watch before the connection counts as dead.
+/// How long after its timeout a watch may stay open before the connection is considered dead.
 const WATCH_GRACE: Duration = Duration::from_secs(30);
-/// A watch that ends sooner than this without an event is a fault.
+/// A watch that ends sooner than this without an event is a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// Follows one kind into one store.
+/// Reflects one kind into one store.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) {
 /// use kubewright::cache::{Indexer, ListWatch, Reflector};
 /// use kubewright::k8s_openapi::api::core::v1::Pod;
 ///
-/// let pods = Indexer::<Pod>::keyed();
-/// let _following = Reflector::new(ListWatch::new(client), pods.clone()).start();
+/// let pods = Indexer::<Pod>::with_metadata_key();
+/// let _running = Reflector::new(ListWatch::new(client), pods.clone()).start();
 /// # }
 /// ```
 pub struct Reflector<K: Resource> {
@@ -66,21 +66,21 @@ pub struct Reflector<K: Resource> {
     random: Random,
     resync: Option<Duration>,
     page_size: Option<u32>,
-    /// The server has refused a stream, and will not do better next time.
-    unstreamed: bool,
-    /// A list at version 0 came in pages, so the server does not answer from memory: go on asking for pages.
+    /// Whether the server has rejected a stream of initial events.
+    streaming_rejected: bool,
+    /// Whether a list at version 0 was paginated, so that the server does not serve it from the watch cache.
     paginated: bool,
-    /// The server has refused the version that we have come to.
+    /// Whether the server has rejected the last version.
     version_unavailable: bool,
     position: Position,
 }
 
-/// How far a reflector has come. Clones show the same place.
+/// The progress of a reflector. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Position(Arc<Mutex<String>>);
 
 impl Position {
-    /// The last version that the store was told of; empty before the first list.
+    /// Returns the last resource version passed to the store; empty before the first list.
     pub fn resource_version(&self) -> String {
         self.0.lock().clone()
     }
@@ -89,7 +89,7 @@ impl Position {
         resource_version.clone_into(&mut self.0.lock());
     }
 
-    /// Whether this version lies behind the place already come to.
+    /// Returns whether this version is older than the current one.
     fn is_past(&self, resource_version: &str) -> bool {
         match (self.0.lock().parse::<u64>(), resource_version.parse::<u64>()) {
             (Ok(here), Ok(there)) => there < here,
@@ -98,14 +98,14 @@ impl Position {
     }
 }
 
-/// What to do when a watch is over.
+/// Action after the end of a watch.
 enum Next {
-    WatchOn,
-    ListAgain,
+    Watch,
+    Relist,
 }
 
 impl<K: Resource> Reflector<K> {
-    /// Follows what `list_watch` asks for into `store`.
+    /// Creates a reflector of `list_watch` into `store`.
     pub fn new(list_watch: ListWatch<K>, store: impl ReflectorStore<Lazy<K>> + 'static) -> Self {
         Self {
             list_watch,
@@ -114,43 +114,43 @@ impl<K: Resource> Reflector<K> {
             random: Random::default(),
             resync: None,
             page_size: None,
-            unstreamed: false,
+            streaming_rejected: false,
             paginated: false,
             version_unavailable: false,
             position: Position::default(),
         }
     }
 
-    /// Calls [`ReflectorStore::resync`] in this interval. It costs no request.
+    /// Calls [`ReflectorStore::resync`] in this interval. It sends no request.
     #[must_use]
     pub fn resync(mut self, interval: Duration) -> Self {
         self.resync = Some(interval).filter(|interval| !interval.is_zero());
         self
     }
 
-    /// How long to wait after failures.
+    /// Sets the back-off after failures.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Where jitter and time-outs come from.
+    /// Sets the source of randomness for jitter and timeouts.
     #[must_use]
     pub fn random(mut self, random: Random) -> Self {
         self.random = random;
         self
     }
 
-    /// Always lists in pages of this size. By default large lists come in pages only where the server does not
-    /// answer them from memory.
+    /// Sets the page size of all lists. By default only lists that are not served from the watch cache are
+    /// paginated.
     #[must_use]
     pub fn page_size(mut self, objects: u32) -> Self {
         self.page_size = Some(objects).filter(|objects| *objects > 0);
         self
     }
 
-    /// How far the reflector has come, readable while it runs.
+    /// Returns the progress, which is updated while the reflector runs.
     pub fn position(&self) -> Position {
         self.position.clone()
     }
@@ -159,7 +159,7 @@ impl<K: Resource> Reflector<K> {
         self.list_watch.faults().report(&Fault::ListWatch(error));
     }
 
-    fn settle(&self, stored: Result<(), StoreError>) {
+    fn report_index_error(&self, stored: Result<(), StoreError>) {
         if let Err(StoreError::Index(error)) = stored {
             self.list_watch.faults().report(&Fault::Index(error));
         }
@@ -167,7 +167,7 @@ impl<K: Resource> Reflector<K> {
 }
 
 impl<K: Resource + DeserializeOwned> Reflector<K> {
-    /// Follows on a task of its own, until the guard is dropped.
+    /// Runs on a task of its own, until the guard is dropped.
     pub fn start(self) -> Running
     where
         K: Send + Sync + 'static,
@@ -182,7 +182,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         })
     }
 
-    /// Follows for ever. Stop it by dropping the future.
+    /// Runs forever. Drop the future to stop it.
     pub async fn run(mut self) {
         let resync = {
             let (store, interval) = (Arc::clone(&self.store), self.resync);
@@ -190,19 +190,19 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                 let Some(interval) = interval else { return std::future::pending().await };
                 loop {
                     sleep(interval).await;
-                    // Stores that can fail here tell their own consumer.
+                    // Stores report their errors to their own consumer.
                     let _ = store.resync();
                 }
             }
         };
         tokio::select! {
             biased;
-            () = self.follow() => {}
+            () = self.run_loop() => {}
             () = resync => {}
         }
     }
 
-    async fn follow(&mut self) {
+    async fn run_loop(&mut self) {
         loop {
             if let Err(error) = self.list_and_watch().await {
                 self.report(error);
@@ -212,12 +212,12 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         }
     }
 
-    /// Brings the present state in and follows the changes until they cannot be followed any more.
+    /// Lists, and watches until a relist is necessary.
     async fn list_and_watch(&mut self) -> Result<(), ListWatchError> {
         let mut stream = None;
-        if self.list_watch.is_streaming() && !self.unstreamed {
-            stream = self.stream_present_state().await;
-            self.unstreamed = stream.is_none();
+        if self.list_watch.is_streaming() && !self.streaming_rejected {
+            stream = self.watch_list().await;
+            self.streaming_rejected = stream.is_none();
         }
         if stream.is_none() {
             self.list().await?;
@@ -234,9 +234,9 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     Err(error) => return Err(error),
                 },
             };
-            match self.follow_watch(watch).await? {
-                Next::WatchOn => {}
-                Next::ListAgain => return Ok(()),
+            match self.handle_watch(watch).await? {
+                Next::Watch => {}
+                Next::Relist => return Ok(()),
             }
         }
     }
@@ -259,23 +259,23 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         }
     }
 
-    fn come_to(&self, resource_version: &str) {
+    fn set_resource_version(&self, resource_version: &str) {
         self.position.set(resource_version);
-        self.store.observed(resource_version);
+        self.store.update_resource_version(resource_version);
     }
 
-    /// Follows one watch to its end.
-    async fn follow_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
+    /// Applies the events of one watch until it ends.
+    async fn handle_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
         let started = Instant::now();
         let longest = WATCH_TIMEOUT * 2 + WATCH_GRACE;
-        let (mut seen_any, mut turns) = (false, Turns::default());
+        let (mut received_any, mut turns) = (false, Turns::default());
         let ended = loop {
             let Ok(batch) = timeout(longest, watch.next_batch(&|_| None)).await else {
-                break Some(self.list_watch.silent("watch", longest));
+                break Some(self.list_watch.timed_out("watch", longest));
             };
             let Some(batch) = batch else { break None };
             let events = batch.len();
-            if let Some(error) = self.take_batch(batch, &mut seen_any) {
+            if let Some(error) = self.apply_events(batch, &mut received_any) {
                 break Some(error);
             }
             turns.end_of_events(events).await;
@@ -283,29 +283,29 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         match ended {
             Some(error) if error.is_expired() => {
                 self.report(error);
-                Ok(Next::ListAgain)
+                Ok(Next::Relist)
             }
             Some(error) if error.is_too_many_requests() => {
                 self.wait_after(error).await;
-                Ok(Next::WatchOn)
+                Ok(Next::Watch)
             }
-            Some(error) if matches!(error.failure, Failure::Refused { .. }) => Err(error),
-            // Broken off: as good as ended, for the next watch goes on where this one stopped.
+            Some(error) if matches!(error.kind, ListWatchErrorKind::Status { .. }) => Err(error),
+            // Interrupted: same as ended, the next watch resumes from the last version.
             broken => {
-                let too_short = !seen_any && started.elapsed() < SHORT_WATCH;
+                let too_short = !received_any && started.elapsed() < SHORT_WATCH;
                 if let Some(error) = broken {
                     self.report(error);
                 }
-                Ok(if too_short { Next::ListAgain } else { Next::WatchOn })
+                Ok(if too_short { Next::Relist } else { Next::Watch })
             }
         }
     }
 
-    /// Hands events on. Returns the error that ends the watch, if one is among them.
-    fn take_batch(
+    /// Applies events to the store. Returns the error that ends the watch, if any.
+    fn apply_events(
         &self,
         batch: std::collections::VecDeque<Result<WatchEvent<K>, ListWatchError>>,
-        seen_any: &mut bool,
+        received_any: &mut bool,
     ) -> Option<ListWatchError> {
         let mut version = None;
         let mut ended = None;
@@ -317,9 +317,9 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     break;
                 }
             };
-            *seen_any = true;
+            *received_any = true;
             match event.resource_version() {
-                // A bookmark from the past, or the same once more, says nothing.
+                // An older bookmark adds nothing.
                 Some(past) if matches!(event, WatchEvent::Bookmark { .. }) && self.position.is_past(past) => {
                     continue;
                 }
@@ -330,14 +330,14 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                 None => {}
             }
             match event {
-                WatchEvent::Added(object) => self.settle(self.store.add(object)),
-                WatchEvent::Modified(object) => self.settle(self.store.update(object)),
-                WatchEvent::Deleted(object) => self.settle(self.store.delete(object)),
-                WatchEvent::Bookmark { .. } | WatchEvent::PassedOver { .. } => {}
+                WatchEvent::Added(object) => self.report_index_error(self.store.add(object)),
+                WatchEvent::Modified(object) => self.report_index_error(self.store.update(object)),
+                WatchEvent::Deleted(object) => self.report_index_error(self.store.delete(object)),
+                WatchEvent::Bookmark { .. } | WatchEvent::Skipped { .. } => {}
             }
         }
         if let Some(version) = version {
-            self.store.observed(&version);
+            self.store.update_resource_version(&version);
         }
         ended
     }

@@ -1,4 +1,4 @@
-//! Which configuration is found, and what is said where none is.
+//! The precedence of locations, and the errors when no configuration is found.
 
 use std::fs;
 
@@ -146,14 +146,14 @@ async fn insecure_is_off_until_asked_for_and_kube_never_retries() {
 }
 
 #[tokio::test]
-async fn nothing_configured_says_where_was_looked() {
+async fn an_error_for_no_configuration_names_the_locations() {
     let home = Home::new();
     let error = home.loader().load().await.unwrap_err().to_string();
     assert!(error.contains("KUBECONFIG") && error.contains(".kube/config"), "{error}");
 }
 
 #[tokio::test]
-async fn an_explicit_file_must_exist_and_so_must_one_of_those_listed() {
+async fn an_explicit_file_must_exist_and_so_must_one_of_the_listed_files() {
     let home = Home::new();
     let error = home.loader().kubeconfig("/nonexistent/config").load().await.unwrap_err();
     assert!(matches!(error, ConfigError::Read { .. }), "{error}");
@@ -165,7 +165,7 @@ async fn an_explicit_file_must_exist_and_so_must_one_of_those_listed() {
 }
 
 #[tokio::test]
-async fn an_unknown_context_is_named() {
+async fn an_error_for_an_unknown_context_names_it() {
     let home = Home::new();
     let path = home.file("config", DEV);
     let error = home.loader().kubeconfig(path).context("moon").load().await.unwrap_err();
@@ -173,7 +173,7 @@ async fn an_unknown_context_is_named() {
 }
 
 #[tokio::test]
-async fn a_malformed_kubeconfig_is_told_by_place_and_not_by_text() {
+async fn an_error_for_a_malformed_kubeconfig_names_the_position_and_not_the_text() {
     let home = Home::new();
     let broken = DEV.replace("token: \"first\"", "token: [\"hunter2\"");
     let wrong = DEV.replace("token: \"first\"", "token: [\"hunter2\"]");

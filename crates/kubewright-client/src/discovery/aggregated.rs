@@ -1,7 +1,7 @@
 //! Aggregated discovery (`apidiscovery.k8s.io/v2`): the whole of `/api` or `/apis` in one document.
 //!
-//! The types are our own and not kube's, because they must read what servers really send: a `responseKind`
-//! whose group and version are empty means "the same as here", and fields may be null.
+//! The types are our own and not kube's, because they must accept what servers really send: a `responseKind`
+//! with empty group and version means those of the enclosing resource, and fields may be null.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::model::{
     DiscoveryFailure, FailureReason, GroupInfo, ResourceInfo, SubresourceInfo, VersionInfo, api_version,
 };
 
-/// Aggregated first, in the order of parameters that the server insists on; then the old form.
+/// Aggregated discovery first, with the parameters in the order that the server requires; then the legacy
+/// form.
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                                  application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                                  application/json";
@@ -85,7 +86,7 @@ struct KindDoc {
 }
 
 impl GroupList {
-    /// The groups in our shape, and the versions that are out of date.
+    /// Converts to our model: the groups, and the group versions that are stale.
     pub(super) fn convert(self) -> (Vec<GroupInfo>, Vec<DiscoveryFailure>) {
         let mut failures = Vec::new();
         let groups = self.items.into_iter().map(|group| group.convert(&mut failures)).collect();
@@ -98,7 +99,7 @@ impl GroupDoc {
         let name = self.metadata.name;
         let versions: Vec<VersionInfo> =
             self.versions.into_iter().map(|version| version.convert(&name, failures)).collect();
-        // The first is the preferred one; a stale one only where there is no other.
+        // The first current version is preferred; a stale one only if there is no other.
         let preferred = versions.iter().find(|version| !version.stale).or(versions.first());
         let preferred_version = preferred.map(|version| version.version.clone()).unwrap_or_default();
         GroupInfo { name, versions, preferred_version }
@@ -120,7 +121,7 @@ impl VersionDoc {
 }
 
 impl ResourceDoc {
-    /// `None` for a resource without a kind: a mere parent of subresources.
+    /// Returns `None` for a resource without a kind, which only has subresources.
     fn convert(self, group: &str, version: &str) -> Option<Arc<ResourceInfo>> {
         let kind = self.response_kind.filter(|kind| !kind.kind.is_empty())?.kind;
         let subresources = self.subresources.unwrap_or_default().into_iter();

@@ -1,12 +1,11 @@
-//! Discovery on disk, in kubectl's own files.
+//! Discovery cache on disk, in kubectl's format.
 //!
-//! `<dir>/servergroups.json` and `<dir>/<group>/<version>/serverresources.json` hold what kubectl would write
-//! there, so the two warm each other's cache. A file counts for as long as its modification time is no
-//! further from now than the TTL.
+//! `<dir>/servergroups.json` and `<dir>/<group>/<version>/serverresources.json` are the files of kubectl, so
+//! both programs share a cache. A file is valid while its modification time is no further from now than the
+//! TTL.
 //!
-//! The cache is a favour, never a condition: a file that is missing, unreadable, half written by somebody
-//! else or nonsense is asked for again and rewritten, and a directory that cannot be written to is mentioned
-//! in the log at `DEBUG`.
+//! The cache is best-effort: a file that is missing, unreadable, truncated or corrupt is fetched again and
+//! rewritten, and a directory that cannot be written to is logged at `DEBUG`.
 
 use std::{
     collections::BTreeSet,
@@ -30,17 +29,17 @@ use super::{
     model::{GroupInfo, ServerResources, VersionInfo, api_version},
 };
 
-/// How long kubectl trusts its files.
+/// The TTL of kubectl.
 const DEFAULT_TTL: Duration = Duration::from_hours(6);
 
-/// Where discovery is kept on disk and for how long. Clones share their state.
+/// Location and TTL of the discovery cache on disk. Clones share their state.
 ///
 /// ```
 /// use std::time::Duration;
 /// use kubewright::client::DiskCache;
 ///
 /// let server = "https://10.0.0.1:6443".parse().unwrap();
-/// let cache = DiskCache::below("/home/alice/.kube/cache", &server).ttl(Duration::from_secs(600));
+/// let cache = DiskCache::with_cache_dir("/home/alice/.kube/cache", &server).ttl(Duration::from_secs(600));
 /// assert_eq!(cache.dir().to_str(), Some("/home/alice/.kube/cache/discovery/10.0.0.1_6443"));
 /// ```
 #[derive(Clone)]
@@ -53,71 +52,71 @@ pub struct DiskCache {
 
 #[derive(Default)]
 struct State {
-    /// Files of others are not to be trusted any more.
+    /// Whether files of other processes are ignored.
     invalidated: bool,
-    /// The files that this process has written since.
-    ours: BTreeSet<PathBuf>,
+    /// The files that this process has written since the invalidation.
+    written: BTreeSet<PathBuf>,
 }
 
 impl DiskCache {
-    /// The cache that kubectl uses for this server: `~/.kube/cache/discovery/<host_port>`. `None` without a
-    /// home directory.
-    pub fn of_user(server: &Uri) -> Option<Self> {
+    /// Creates the cache that kubectl uses for this server: `~/.kube/cache/discovery/<host_port>`. `None`
+    /// without a home directory.
+    pub fn from_home(server: &Uri) -> Option<Self> {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"))?;
-        (!home.is_empty()).then(|| Self::below(Path::new(&home).join(".kube").join("cache"), server))
+        (!home.is_empty()).then(|| Self::with_cache_dir(Path::new(&home).join(".kube").join("cache"), server))
     }
 
-    /// A cache for this server below another directory than `~/.kube/cache`.
-    pub fn below(cache_dir: impl AsRef<Path>, server: &Uri) -> Self {
-        Self::at(cache_dir.as_ref().join("discovery").join(host_dir(server)))
+    /// Creates a cache for this server in another cache directory than `~/.kube/cache`.
+    pub fn with_cache_dir(cache_dir: impl AsRef<Path>, server: &Uri) -> Self {
+        Self::new(cache_dir.as_ref().join("discovery").join(host_dir(server)))
     }
 
-    /// A cache in exactly this directory. It must belong to one server alone.
-    pub fn at(dir: impl Into<PathBuf>) -> Self {
+    /// Creates a cache in exactly this directory, which must not be shared between servers.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
         let now = Arc::new(SystemTime::now);
         Self { dir: dir.into(), ttl: DEFAULT_TTL, now, state: Arc::default() }
     }
 
-    /// Trusts files for this long; 6 hours unless said otherwise, as kubectl does.
+    /// Sets the TTL; 6 hours by default, as in kubectl.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// Takes the time of day from here, for tests.
+    /// Sets the clock, for tests.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.now = Arc::new(now);
         self
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// From now on, trusts only what this process writes.
+    /// Ignores files of other processes from now on.
     pub(super) fn invalidate(&self) {
-        *self.state.lock() = State { invalidated: true, ours: BTreeSet::new() };
+        *self.state.lock() = State { invalidated: true, written: BTreeSet::new() };
     }
 
-    /// The groups, without resources.
+    /// Reads the groups, without resources.
     pub(super) fn groups(&self) -> Option<Vec<GroupInfo>> {
         let list: APIGroupList = self.read(&self.groups_file())?;
         let groups: Vec<_> = list.groups.into_iter().map(legacy::group_from).collect();
         (!groups.is_empty()).then_some(groups)
     }
 
-    /// The resources of one group version.
+    /// Reads the resources of one group version.
     pub(super) fn resources(&self, group: &str, version: &str) -> Option<Vec<Arc<ResourceInfo>>> {
         let list: APIResourceList = self.read(&self.resources_file(group, version)?)?;
-        // A file of another group version is no answer, however it got there.
+        // The file may have been copied from another group version.
         (list.group_version == api_version(group, version))
             .then(|| legacy::resources_from(group, version, list))
     }
 
-    /// Writes everything that is worth keeping.
+    /// Writes all group versions that are complete.
     pub(super) fn store(&self, resources: &ServerResources) {
         if resources.groups.is_empty() {
             return;
@@ -127,13 +126,13 @@ impl DiskCache {
                 self.store_version(&group.name, version);
             }
         }
-        // The list of groups comes last, so that whoever finds it finds the rest.
+        // The list of groups is written last, so that a reader that finds it finds the rest.
         if let Err(error) = self.write(&self.groups_file(), &legacy::groups_to(&resources.groups)) {
             tracing::debug!(dir = %self.dir.display(), %error, "discovery is not cached on disk");
         }
     }
 
-    /// Writes one group version, unless it is empty or out of date: both are worth asking for again.
+    /// Writes one group version, unless it is empty or stale: both are better fetched again.
     pub(super) fn store_version(&self, group: &str, version: &VersionInfo) {
         if version.stale || version.resources.is_empty() {
             return;
@@ -148,11 +147,11 @@ impl DiskCache {
         self.dir.join("servergroups.json")
     }
 
-    /// `None` for names that would lead out of the directory; they come from the server.
+    /// Returns `None` for names that would escape the directory; they come from the server.
     fn resources_file(&self, group: &str, version: &str) -> Option<PathBuf> {
-        let plain =
+        let is_file_name =
             |name: &str| !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\', '\0']);
-        if !plain(version) || !(group.is_empty() || plain(group)) {
+        if !is_file_name(version) || !(group.is_empty() || is_file_name(group)) {
             return None;
         }
         Some(self.dir.join(group).join(version).join("serverresources.json"))
@@ -161,15 +160,15 @@ impl DiskCache {
     fn read<T: DeserializeOwned>(&self, path: &Path) -> Option<T> {
         {
             let state = self.state.lock();
-            if state.invalidated && !state.ours.contains(path) {
+            if state.invalidated && !state.written.contains(path) {
                 return None;
             }
         }
         let file = fs::File::open(path).ok()?;
-        let written = file.metadata().ok()?.modified().ok()?;
+        let modified = file.metadata().ok()?.modified().ok()?;
         let now = (self.now)();
-        // A clock that was set back must not make a file immortal: distance counts in both directions.
-        let distance = now.duration_since(written).unwrap_or_else(|early| early.duration());
+        // Distance in both directions: a clock that was set back must not keep a file valid forever.
+        let distance = now.duration_since(modified).unwrap_or_else(|early| early.duration());
         if distance > self.ttl {
             return None;
         }
@@ -180,13 +179,13 @@ impl DiskCache {
         let parent = path.parent().unwrap_or(&self.dir);
         create_dir(parent)?;
         let content = serde_json::to_vec(content)?;
-        let temporary = Temporary::create(parent)?;
+        let temporary = TempFile::create(parent)?;
         let mut file = &temporary.file;
         file.write_all(&content)?;
-        // The time of the file is the time of our clock, whatever the file system thinks.
+        // Use our clock for the modification time, not the file system's.
         temporary.file.set_modified((self.now)())?;
         temporary.persist(path)?;
-        self.state.lock().ours.insert(path.to_owned());
+        self.state.lock().written.insert(path.to_owned());
         Ok(())
     }
 }
@@ -197,8 +196,8 @@ impl fmt::Debug for DiskCache {
     }
 }
 
-/// kubectl's directory for a server: the URL without its scheme, with `_` for all but letters, digits, dots
-/// and slashes.
+/// Returns kubectl's directory for a server: the URL without its scheme, with `_` for all characters but
+/// letters, digits, dots and slashes.
 fn host_dir(server: &Uri) -> String {
     let authority = server.authority().map_or("", |authority| authority.as_str());
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -215,14 +214,14 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// A file that vanishes unless it is given its name.
-struct Temporary {
+/// A file that is removed on drop unless it is persisted.
+struct TempFile {
     path: PathBuf,
     file: fs::File,
-    kept: bool,
+    persisted: bool,
 }
 
-impl Temporary {
+impl TempFile {
     fn create(dir: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -233,8 +232,8 @@ impl Temporary {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             match options.open(&path) {
-                Ok(file) => return Ok(Self { path, file, kept: false }),
-                // Left behind by a process of the same number that was killed.
+                Ok(file) => return Ok(Self { path, file, persisted: false }),
+                // Left behind by a killed process with the same pid.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -243,15 +242,15 @@ impl Temporary {
 
     fn persist(mut self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)?;
-        self.kept = true;
+        self.persisted = true;
         Ok(())
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
-        if !self.kept {
-            // Nothing better can be done about it here.
+        if !self.persisted {
+            // A leftover file does no harm.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! Asking the server what it serves.
+//! Discovery requests.
 
 use futures::{StreamExt as _, stream};
 use http::{
@@ -14,37 +14,39 @@ use super::{
     model::{DiscoveryFailure, FailureReason, GroupInfo, ServerResources, api_version},
 };
 use crate::{
-    error::{ApiError, Refusal as _},
+    error::{ApiError, ApiStatus as _},
     rest::{RestClient, check, decode, read_all, send},
 };
 
-/// How many lists of resources are asked for at the same time in the old form.
-const AT_ONCE: usize = 10;
+/// Number of concurrent requests for resource lists in legacy discovery.
+const MAX_CONCURRENT: usize = 10;
 
 /// The two endpoints of discovery.
 const CORE: &str = "/api";
 const GROUPS: &str = "/apis";
 
-/// What an endpoint answered in aggregated form, and the tag under which it can be asked whether that has
-/// changed.
+/// The aggregated discovery of one endpoint, with its `ETag` for conditional requests.
 #[derive(Debug, Clone, Default)]
-struct Part {
+struct EndpointResources {
     etag: Option<HeaderValue>,
     groups: Vec<GroupInfo>,
     failures: Vec<DiscoveryFailure>,
 }
 
-/// The answers of the last time, so that a server whose resources have not changed sends nothing.
+/// The last responses of both endpoints, so that an unchanged server responds with 304.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known([Option<Part>; 2]);
+pub(super) struct LastResponses([Option<EndpointResources>; 2]);
 
-/// Asks both endpoints, in the best form that each of them speaks.
+/// Fetches both endpoints, each in the best form that it supports.
 ///
-/// An endpoint that does not exist or may not be read (404, 403) is reported as long as the other one
-/// answers; a group version that fails is reported too. Everything else is an error: with an unknown part
+/// An endpoint that does not exist or may not be read (404, 403) is reported as a failure as long as the
+/// other one responds; so is a group version that fails. Everything else is an error: with an unknown part
 /// missing, "there is no such kind" would be a guess.
-pub(super) async fn everything(client: &Client, known: &mut Known) -> Result<ServerResources, ApiError> {
-    let [core, groups] = &mut known.0;
+pub(super) async fn server_resources(
+    client: &Client,
+    last: &mut LastResponses,
+) -> Result<ServerResources, ApiError> {
+    let [core, groups] = &mut last.0;
     let (core, groups) = futures::future::join(
         endpoint_resources(client, CORE, core),
         endpoint_resources(client, GROUPS, groups),
@@ -52,9 +54,9 @@ pub(super) async fn everything(client: &Client, known: &mut Known) -> Result<Ser
     .await;
     let mut resources = ServerResources::default();
     let mut missing: Option<ApiError> = None;
-    for (endpoint, part) in [(CORE, core), (GROUPS, groups)] {
-        match (part, &missing) {
-            (Ok(Part { groups, failures, .. }), _) => {
+    for (endpoint, fetched) in [(CORE, core), (GROUPS, groups)] {
+        match (fetched, &missing) {
+            (Ok(EndpointResources { groups, failures, .. }), _) => {
                 resources.groups.extend(groups);
                 resources.failures.extend(failures);
             }
@@ -71,37 +73,37 @@ pub(super) async fn everything(client: &Client, known: &mut Known) -> Result<Ser
 async fn endpoint_resources(
     client: &Client,
     endpoint: &str,
-    known: &mut Option<Part>,
-) -> Result<Part, ApiError> {
+    last: &mut Option<EndpointResources>,
+) -> Result<EndpointResources, ApiError> {
     let operation = format!("GET {endpoint}");
-    let etag = known.as_ref().and_then(|part| part.etag.clone());
+    let etag = last.as_ref().and_then(|resources| resources.etag.clone());
     let response = send(client, &operation, request(endpoint, aggregated::ACCEPT, etag)).await?;
     match response.status() {
         StatusCode::NOT_MODIFIED => {
-            if let Some(part) = known {
-                return Ok(part.clone());
+            if let Some(resources) = last {
+                return Ok(resources.clone());
             }
         }
-        // A server or a proxy that takes offence at the new media types.
+        // A server or proxy that does not support the media types of aggregated discovery.
         StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_FOUND | StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            *known = None;
-            return old_form(client, endpoint).await;
+            *last = None;
+            return legacy_resources(client, endpoint).await;
         }
         _ => {}
     }
-    *known = None;
+    *last = None;
     let etag = response.headers().get(ETAG).cloned();
     let response = check(&operation, false, response).await?;
     let bytes = read_all(&operation, response.into_body()).await?;
-    // The body says what it is; proxies have been seen to drop the parameters of the content type.
+    // Decide by the body: some proxies drop the parameters of the content type.
     let Kind { kind } = decode(&operation, &bytes)?;
     if kind != "APIGroupDiscoveryList" {
-        return resources_of(client, groups_of(endpoint, &operation, &bytes)?).await;
+        return with_resources(client, decode_groups(endpoint, &operation, &bytes)?).await;
     }
     let (groups, failures) = decode::<aggregated::GroupList>(&operation, &bytes)?.convert();
-    let part = Part { etag, groups, failures };
-    *known = Some(part.clone());
-    Ok(part)
+    let resources = EndpointResources { etag, groups, failures };
+    *last = Some(resources.clone());
+    Ok(resources)
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,12 +111,12 @@ struct Kind {
     kind: String,
 }
 
-async fn old_form(client: &Client, endpoint: &str) -> Result<Part, ApiError> {
+async fn legacy_resources(client: &Client, endpoint: &str) -> Result<EndpointResources, ApiError> {
     let operation = format!("GET {endpoint}");
     let response = send(client, &operation, request(endpoint, "application/json", None)).await?;
     let response = check(&operation, false, response).await?;
     let bytes = read_all(&operation, response.into_body()).await?;
-    resources_of(client, groups_of(endpoint, &operation, &bytes)?).await
+    with_resources(client, decode_groups(endpoint, &operation, &bytes)?).await
 }
 
 fn request(path: &str, accept: &'static str, etag: Option<HeaderValue>) -> Request<Body> {
@@ -128,7 +130,7 @@ fn request(path: &str, accept: &'static str, etag: Option<HeaderValue>) -> Reque
     request
 }
 
-fn groups_of(endpoint: &str, operation: &str, bytes: &[u8]) -> Result<Vec<GroupInfo>, ApiError> {
+fn decode_groups(endpoint: &str, operation: &str, bytes: &[u8]) -> Result<Vec<GroupInfo>, ApiError> {
     if endpoint == CORE {
         let versions: APIVersions = decode(operation, bytes)?;
         return Ok(vec![legacy::core_group_from(versions.versions)]);
@@ -137,19 +139,19 @@ fn groups_of(endpoint: &str, operation: &str, bytes: &[u8]) -> Result<Vec<GroupI
     Ok(list.groups.into_iter().map(legacy::group_from).collect())
 }
 
-/// Fills in the resources of every version, some at a time, in the order of the groups.
-async fn resources_of(client: &Client, mut groups: Vec<GroupInfo>) -> Result<Part, ApiError> {
-    let mut wanted = Vec::new();
+/// Fetches the resources of every version concurrently and sets them in the order of the groups.
+async fn with_resources(client: &Client, mut groups: Vec<GroupInfo>) -> Result<EndpointResources, ApiError> {
+    let mut versions = Vec::new();
     for group in &groups {
-        wanted.extend(group.versions.iter().map(|version| (group.name.clone(), version.version.clone())));
+        versions.extend(group.versions.iter().map(|version| (group.name.clone(), version.version.clone())));
     }
-    let mut answers = stream::iter(wanted)
+    let mut responses = stream::iter(versions)
         .map(|(group, version)| async move { group_version(client, &group, &version).await })
-        .buffered(AT_ONCE);
+        .buffered(MAX_CONCURRENT);
     let mut failures = Vec::new();
     for group in &mut groups {
         for version in &mut group.versions {
-            match answers.next().await {
+            match responses.next().await {
                 Some(Ok(found)) => version.resources = found,
                 Some(Err(error)) => {
                     failures.push(failure(&api_version(&group.name, &version.version), &error));
@@ -158,10 +160,10 @@ async fn resources_of(client: &Client, mut groups: Vec<GroupInfo>) -> Result<Par
             }
         }
     }
-    Ok(Part { etag: None, groups, failures })
+    Ok(EndpointResources { etag: None, groups, failures })
 }
 
-/// The resources of one group version, in the old form.
+/// Fetches the resources of one group version in the legacy form.
 pub(super) async fn group_version(
     client: &Client,
     group: &str,

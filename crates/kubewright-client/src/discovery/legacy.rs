@@ -1,6 +1,7 @@
-//! The old form of discovery: a list of groups, and a list of resources for each group version.
+//! Legacy discovery: a list of groups, and a list of resources for each group version.
 //!
-//! Servers before 1.26 speak only this, and kubectl keeps it on disk, so the cache writes it too.
+//! Servers before 1.26 support only this form, and kubectl stores it on disk, so the disk cache writes it
+//! too.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use kube::{core::GroupVersionKind, discovery::Scope};
 
 use super::model::{GroupInfo, ResourceInfo, SubresourceInfo, VersionInfo, api_version};
 
-/// A group whose versions have no resources yet.
+/// Converts a group; its versions have no resources yet.
 pub(super) fn group_from(group: APIGroup) -> GroupInfo {
     let versions: Vec<VersionInfo> = group
         .versions
@@ -27,7 +28,7 @@ pub(super) fn group_from(group: APIGroup) -> GroupInfo {
     GroupInfo { name: group.name, versions, preferred_version }
 }
 
-/// The core group, from the names of its versions.
+/// Builds the core group from the names of its versions.
 pub(super) fn core_group_from(versions: Vec<String>) -> GroupInfo {
     let preferred_version = versions.first().cloned().unwrap_or_default();
     let versions = versions
@@ -37,7 +38,7 @@ pub(super) fn core_group_from(versions: Vec<String>) -> GroupInfo {
     GroupInfo { name: String::new(), versions, preferred_version }
 }
 
-/// The list of groups as kubectl keeps it.
+/// Converts groups to kubectl's format.
 pub(super) fn groups_to(groups: &[GroupInfo]) -> APIGroupList {
     let entry = |group: &str, version: &str| GroupVersionForDiscovery {
         group_version: api_version(group, version),
@@ -55,15 +56,15 @@ pub(super) fn groups_to(groups: &[GroupInfo]) -> APIGroupList {
     APIGroupList { groups }
 }
 
-/// The resources of one group version; `pods/log` becomes a part of `pods`.
+/// Converts the resources of one group version; `pods/log` becomes a subresource of `pods`.
 pub(super) fn resources_from(group: &str, version: &str, list: APIResourceList) -> Vec<Arc<ResourceInfo>> {
-    let (parts, wholes): (Vec<_>, Vec<_>) =
+    let (subresources, resources): (Vec<_>, Vec<_>) =
         list.resources.into_iter().partition(|resource| resource.name.contains('/'));
-    wholes
+    resources
         .into_iter()
         .filter(|resource| !resource.kind.is_empty())
         .map(|resource| {
-            let subresources = parts
+            let subresources = subresources
                 .iter()
                 .filter_map(|part| {
                     let name = part.name.strip_prefix(&resource.name)?.strip_prefix('/')?;
@@ -103,7 +104,7 @@ fn kind_of(group: &str, version: &str, part: &APIResource) -> GroupVersionKind {
     GroupVersionKind::gvk(group, version, &part.kind)
 }
 
-/// The resources of one group version as kubectl keeps them.
+/// Converts the resources of one group version to kubectl's format.
 pub(super) fn resources_to(group: &str, version: &VersionInfo) -> APIResourceList {
     let mut resources = Vec::new();
     for resource in &version.resources {

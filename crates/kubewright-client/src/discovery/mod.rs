@@ -1,25 +1,22 @@
-//! The discovery client: which groups, versions and resources the server serves.
+//! Discovery client: the groups, versions and resources that the server serves.
 //!
-//! One call, [`DiscoveryClient::resources`], answers all questions; what it returns is a snapshot that can be
-//! kept. It costs two requests the first time (aggregated discovery of `/api` and `/apis`), one per group
-//! version on servers older than 1.26, and nothing afterwards: the answer is kept in memory, and with
-//! [`DiscoveryClient::disk_cache`] on disk.
+//! [`DiscoveryClient::resources`] returns a snapshot of everything. It costs two requests the first time
+//! (aggregated discovery of `/api` and `/apis`), one per group version on servers older than 1.26, and
+//! nothing afterwards: the result is cached in memory, and with [`DiscoveryClient::disk_cache`] on disk.
 //!
-//! - [`DiscoveryClient::invalidate`] forgets; the next call asks the server.
-//! - [`DiscoveryClient::refresh`] asks the server now. With aggregated discovery it sends the tag of what it
-//!   knows, and a server whose resources have not changed answers with nothing at all.
-//! - Most programs want neither: the [`RestMapper`](crate::RestMapper) refreshes when it misses
-//!   something.
+//! - [`DiscoveryClient::invalidate`] drops the cache; the next call fetches from the server.
+//! - [`DiscoveryClient::refresh`] fetches now. With aggregated discovery it sends the `ETag` of the cached
+//!   document, and a server whose resources have not changed responds with 304.
+//! - Most programs need neither: the [`RestMapper`](crate::RestMapper) refreshes on a miss.
 //!
 //! # Partial failures
-//! An aggregated API server that is down (the metrics server, typically) must not keep anybody from listing
-//! Pods. What could not be discovered is in [`ServerResources::failures`], beside everything that could.
-//! Resources that the server marks as stale are in the answer and in the failures: it is better to know of
-//! them, and the mapper prefers others.
+//! An aggregated API server that is down (the metrics server, typically) must not prevent listing Pods.
+//! Groups that could not be discovered are in [`ServerResources::failures`], beside everything that could.
+//! Stale resources are in the result and in the failures; the mapper prefers others.
 //!
 //! # Pitfalls
-//! A snapshot from disk may be hours old. "Not there" is worth a [`refresh`](DiscoveryClient::refresh) before
-//! it is believed.
+//! A snapshot from disk may be hours old. Call [`refresh`](DiscoveryClient::refresh) before relying on a
+//! resource being absent.
 
 mod aggregated;
 mod disk;
@@ -41,14 +38,14 @@ pub use self::{
         VersionInfo,
     },
 };
-use self::{fetch::Known, model::api_version};
-use crate::error::{ApiError, Refusal};
+use self::{fetch::LastResponses, model::api_version};
+use crate::error::{ApiError, ApiStatus};
 
-/// With more group versions missing on disk than this, everything is asked for anew: that is two requests on
-/// today's servers.
-const WORTH_ASKING_ONE_BY_ONE: usize = 3;
+/// With more group versions missing on disk than this, everything is fetched: two requests on current
+/// servers.
+const MAX_SINGLE_FETCHES: usize = 3;
 
-/// Asks the server what it serves, and remembers. A clone shares the memory.
+/// Client for discovery with a cache. Clones share the cache.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -86,73 +83,72 @@ pub struct DiscoveryClient {
 struct Shared {
     client: Client,
     disk: Option<DiskCache>,
-    memory: RwLock<Memory>,
-    /// Held while the server is asked, so that it is asked once however many want to know.
-    asking: tokio::sync::Mutex<Known>,
+    memory: RwLock<MemoryCache>,
+    /// Held during a fetch, so that concurrent callers share one.
+    fetching: tokio::sync::Mutex<LastResponses>,
 }
 
 #[derive(Default)]
-struct Memory {
+struct MemoryCache {
     snapshot: Option<Snapshot>,
-    /// Counts invalidations: an answer that was asked for before one is not kept after it.
+    /// Number of invalidations: a response requested before one is not cached after it.
     epoch: u64,
-    /// Counts snapshots, failed attempts to get one included.
+    /// Number of fetches, failed ones included.
     round: u64,
-    /// How the last attempt failed, for those who were waiting for it.
+    /// The error of the last fetch, for callers that waited for it.
     failed: Option<DiscoveryError>,
 }
 
-/// What is known, and how new it is.
+/// A cached result and its age.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) resources: Arc<ServerResources>,
-    /// The attempt that brought it. A later one may know more.
+    /// The number of the fetch that returned it.
     pub(crate) round: u64,
-    /// It came from the server and not from disk.
+    /// Whether it came from the server and not from disk.
     pub(crate) live: bool,
 }
 
-/// Why the server could not be asked what it serves. A clone is the same error: everybody who waited for the
-/// answer gets it.
+/// Error from discovery. Cheap to clone: all callers that waited for the fetch get it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("discovery failed: {0}")]
 pub struct DiscoveryError(#[source] Arc<ApiError>);
 
-impl Refusal for DiscoveryError {
+impl ApiStatus for DiscoveryError {
     fn status(&self) -> Option<&kube::core::Status> {
         self.0.status()
     }
 }
 
 impl DiscoveryClient {
-    /// A client that remembers in memory.
+    /// Creates a client that caches in memory.
     pub fn new(client: Client) -> Self {
-        Self::with(client, None)
+        Self::from_parts(client, None)
     }
 
-    /// A client that remembers on disk as well, with a memory of its own.
+    /// Returns a client that caches on disk as well, with a memory cache of its own.
     #[must_use]
     pub fn disk_cache(&self, cache: DiskCache) -> Self {
-        Self::with(self.shared.client.clone(), Some(cache))
+        Self::from_parts(self.shared.client.clone(), Some(cache))
     }
 
-    fn with(client: Client, disk: Option<DiskCache>) -> Self {
+    fn from_parts(client: Client, disk: Option<DiskCache>) -> Self {
         let shared =
-            Shared { client, disk, memory: RwLock::default(), asking: tokio::sync::Mutex::default() };
+            Shared { client, disk, memory: RwLock::default(), fetching: tokio::sync::Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Everything that the server serves: from memory, else from disk, else from the server.
+    /// Returns everything that the server serves: from memory, else from disk, else from the server.
     pub async fn resources(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
         Ok(self.snapshot().await?.resources)
     }
 
-    /// Asks the server, whatever is remembered.
+    /// Fetches from the server, bypassing the cache.
     pub async fn refresh(&self) -> Result<Arc<ServerResources>, DiscoveryError> {
         Ok(self.newer_than(self.round()).await?.resources)
     }
 
-    /// Forgets everything, in memory and on disk: the next call asks the server.
+    /// Drops the cache, in memory and on disk: the next call fetches from the server.
     pub fn invalidate(&self) {
         let mut memory = self.shared.memory.write();
         memory.snapshot = None;
@@ -162,21 +158,20 @@ impl DiscoveryClient {
         }
     }
 
-    /// The number of attempts to learn something so far.
+    /// Returns the number of fetches so far.
     pub(crate) fn round(&self) -> u64 {
         self.shared.memory.read().round
     }
 
-    /// What is known, or what is found out now. However many ask at the same time, the server is asked once,
-    /// and if that fails, all of them hear of it.
+    /// Returns the cached snapshot, or fetches one. Concurrent callers share one fetch and its error.
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, DiscoveryError> {
         let round = self.round();
-        let known = || self.shared.memory.read().snapshot.clone();
-        if let Some(snapshot) = known() {
+        let cached = || self.shared.memory.read().snapshot.clone();
+        if let Some(snapshot) = cached() {
             return Ok(snapshot);
         }
-        let mut asking = self.shared.asking.lock().await;
-        if let Some(snapshot) = known() {
+        let mut fetching = self.shared.fetching.lock().await;
+        if let Some(snapshot) = cached() {
             return Ok(snapshot);
         }
         if let Some(outcome) = self.shared.memory.read().after(round) {
@@ -184,24 +179,24 @@ impl DiscoveryClient {
         }
         let epoch = self.shared.memory.read().epoch;
         match self.read_disk().await {
-            Some(resources) => self.remember(epoch, false, Ok(resources)),
-            None => self.ask(&mut asking).await,
+            Some(resources) => self.store(epoch, false, Ok(resources)),
+            None => self.fetch(&mut fetching).await,
         }
     }
 
-    /// A snapshot of a later round than this one; likewise asked for once.
+    /// Returns a snapshot of a later round than this one; concurrent callers share one fetch.
     pub(crate) async fn newer_than(&self, round: u64) -> Result<Snapshot, DiscoveryError> {
-        let mut asking = self.shared.asking.lock().await;
+        let mut fetching = self.shared.fetching.lock().await;
         if let Some(outcome) = self.shared.memory.read().after(round) {
             return outcome;
         }
-        self.ask(&mut asking).await
+        self.fetch(&mut fetching).await
     }
 
-    async fn ask(&self, known: &mut Known) -> Result<Snapshot, DiscoveryError> {
+    async fn fetch(&self, last: &mut LastResponses) -> Result<Snapshot, DiscoveryError> {
         let epoch = self.shared.memory.read().epoch;
-        let resources = fetch::everything(&self.shared.client, known).await;
-        let outcome = self.remember(epoch, true, resources);
+        let resources = fetch::server_resources(&self.shared.client, last).await;
+        let outcome = self.store(epoch, true, resources);
         if let (Ok(snapshot), Some(disk)) = (&outcome, &self.shared.disk)
             && self.shared.memory.read().epoch == epoch
         {
@@ -210,7 +205,7 @@ impl DiscoveryClient {
         outcome
     }
 
-    fn remember(
+    fn store(
         &self,
         epoch: u64,
         live: bool,
@@ -235,26 +230,26 @@ impl DiscoveryClient {
         }
     }
 
-    /// What the disk has, with the group versions that it lacks asked for one by one. `None` if it lacks so
-    /// many that asking for everything is cheaper.
+    /// Reads the cache on disk and fetches missing group versions one by one. `None` if so many are missing
+    /// that fetching everything is cheaper.
     async fn read_disk(&self) -> Option<ServerResources> {
         let disk = self.shared.disk.as_ref()?;
         let mut resources = ServerResources { groups: disk.groups()?, failures: Vec::new() };
         let mut missing = Vec::new();
-        for (at, group) in resources.groups.iter_mut().enumerate() {
-            for (below, version) in group.versions.iter_mut().enumerate() {
+        for (group_index, group) in resources.groups.iter_mut().enumerate() {
+            for (version_index, version) in group.versions.iter_mut().enumerate() {
                 match disk.resources(&group.name, &version.version) {
                     Some(found) => version.resources = found,
-                    None => missing.push((at, below)),
+                    None => missing.push((group_index, version_index)),
                 }
             }
         }
-        if missing.len() > WORTH_ASKING_ONE_BY_ONE {
+        if missing.len() > MAX_SINGLE_FETCHES {
             return None;
         }
-        for (at, below) in missing {
-            let group = &mut resources.groups[at];
-            let version = &mut group.versions[below];
+        for (group_index, version_index) in missing {
+            let group = &mut resources.groups[group_index];
+            let version = &mut group.versions[version_index];
             match fetch::group_version(&self.shared.client, &group.name, &version.version).await {
                 Ok(found) => {
                     version.resources = found;
@@ -270,8 +265,8 @@ impl DiscoveryClient {
     }
 }
 
-impl Memory {
-    /// What came after a round, be it an error.
+impl MemoryCache {
+    /// Returns the result after a round, which may be an error.
     fn after(&self, round: u64) -> Option<Result<Snapshot, DiscoveryError>> {
         if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.round > round) {
             return Some(Ok(snapshot.clone()));

@@ -1,4 +1,4 @@
-//! What a server serves, in one shape for both forms of discovery and for the cache.
+//! Model of discovery, common to both forms and to the disk cache.
 
 use std::{fmt, sync::Arc};
 
@@ -7,11 +7,12 @@ use kube::{
     discovery::Scope,
 };
 
-/// Everything that the server serves, and what it could not tell.
+/// Everything that the server serves, and the parts that could not be discovered.
 ///
 /// Groups are in the server's order of priority, the core group first; the versions of a group are in its
 /// order of preference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerResources {
     /// The groups.
     pub groups: Vec<GroupInfo>,
@@ -20,23 +21,23 @@ pub struct ServerResources {
 }
 
 impl ServerResources {
-    /// The group with this name; the core group's is empty.
+    /// Returns the group with this name; empty for the core group.
     pub fn group(&self, name: &str) -> Option<&GroupInfo> {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// The resources of one group version: `v1`, `apps/v1`.
+    /// Returns the resources of one group version: `v1`, `apps/v1`.
     pub fn group_version(&self, api_version: &str) -> Option<&VersionInfo> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.group(group)?.version(version)
     }
 
-    /// Every resource in every version, in order.
+    /// Iterates over every resource in every version, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ResourceInfo>> {
         self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
     }
 
-    /// Every resource once, in the version that its group prefers, or the first that has it.
+    /// Returns every resource once, in the version that its group prefers, or the first that has it.
     pub fn preferred(&self) -> Vec<Arc<ResourceInfo>> {
         let mut found: Vec<Arc<ResourceInfo>> = Vec::new();
         for group in &self.groups {
@@ -55,23 +56,23 @@ impl ServerResources {
 
 /// One API group.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GroupInfo {
     /// The name; empty for the core group.
     pub name: String,
-    /// The versions, best first.
+    /// The versions, in order of preference.
     pub versions: Vec<VersionInfo>,
     /// The version that the server prefers.
     pub preferred_version: String,
 }
 
 impl GroupInfo {
-    /// One version of it.
+    /// Returns one version of the group.
     pub fn version(&self, version: &str) -> Option<&VersionInfo> {
         self.versions.iter().find(|candidate| candidate.version == version)
     }
 
-    /// The versions to look into, one after the other: current before stale, the preferred one before the
-    /// others.
+    /// Iterates over the versions in order of preference: current before stale, the preferred one first.
     pub fn by_preference(&self) -> impl Iterator<Item = &VersionInfo> {
         let rank = |version: &VersionInfo| (version.stale, version.version != self.preferred_version);
         let mut versions: Vec<_> = self.versions.iter().collect();
@@ -82,17 +83,19 @@ impl GroupInfo {
 
 /// One version of an API group.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionInfo {
     /// The name, such as `v1beta1`.
     pub version: String,
-    /// The resources; empty if the server could not tell.
+    /// The resources; empty if they could not be discovered.
     pub resources: Vec<Arc<ResourceInfo>>,
-    /// The server answered from an old copy, because the API server behind this version does not answer.
+    /// Whether the list of resources is an old copy, because the aggregated API server does not respond.
     pub stale: bool,
 }
 
 /// One resource in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResourceInfo {
     /// The group; empty for the core group.
     pub group: String,
@@ -106,43 +109,43 @@ pub struct ResourceInfo {
     pub singular: String,
     /// Whether its objects live in namespaces.
     pub scope: Scope,
-    /// What can be done with it.
+    /// The supported verbs: `get`, `list`, …
     pub verbs: Vec<String>,
     /// Other names for it: `deploy`.
     pub short_names: Vec<String>,
-    /// The sets it belongs to: `all`.
+    /// The categories that it belongs to: `all`.
     pub categories: Vec<String>,
-    /// The parts of its objects that are read and written by themselves.
+    /// The subresources.
     pub subresources: Vec<SubresourceInfo>,
 }
 
 impl ResourceInfo {
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub fn gvk(&self) -> GroupVersionKind {
         GroupVersionKind::gvk(&self.group, &self.version, &self.kind)
     }
 
-    /// Group, version and plural.
+    /// Returns group, version and plural.
     pub fn gvr(&self) -> GroupVersionResource {
         GroupVersionResource::gvr(&self.group, &self.version, &self.plural)
     }
 
-    /// What kube's dynamic types want to know.
+    /// Returns the resource for kube's dynamic types.
     pub fn api_resource(&self) -> ApiResource {
         ApiResource::from_gvk_with_plural(&self.gvk(), &self.plural)
     }
 
-    /// Whether objects live in namespaces.
+    /// Returns whether its objects are namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// Whether this can be done with it: `list`, `watch`, …
+    /// Returns whether it supports a verb: `list`, `watch`, …
     pub fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }
 
-    /// A subresource by name: `status`.
+    /// Returns a subresource by name: `status`.
     pub fn subresource(&self, name: &str) -> Option<&SubresourceInfo> {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
@@ -155,28 +158,31 @@ impl fmt::Display for ResourceInfo {
     }
 }
 
-/// A part of objects with a URL of its own.
+/// One subresource of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubresourceInfo {
     /// The name: `scale`.
     pub name: String,
-    /// What is read and written there: `autoscaling/v1 Scale`.
+    /// The kind that is read and written: `autoscaling/v1 Scale`.
     pub kind: GroupVersionKind,
-    /// What can be done with it.
+    /// The supported verbs.
     pub verbs: Vec<String>,
 }
 
 /// A group version, or a whole endpoint, that could not be discovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiscoveryFailure {
     /// The group version (`metrics.k8s.io/v1beta1`) or the endpoint (`/api`).
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: FailureReason,
 }
 
-/// Why a group version could not be discovered.
+/// Reason why a group version could not be discovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailureReason {
     /// The server serves an old copy of the list of resources.
     Stale,
@@ -193,7 +199,7 @@ impl fmt::Display for DiscoveryFailure {
     }
 }
 
-/// `v1` or `apps/v1`.
+/// Formats an `apiVersion`: `v1` or `apps/v1`.
 pub(super) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -1,4 +1,4 @@
-//! Both forms of discovery, what fails in parts, and what is remembered for how long.
+//! Both forms of discovery, partial failures and caching.
 
 mod disk;
 
@@ -7,11 +7,11 @@ use kube::core::GroupVersionKind;
 
 use super::*;
 use crate::testing::{
-    self, Log,
+    self, RequestLog,
     cluster::{Cluster, Form, Served},
 };
 
-fn serve(form: Form) -> (Cluster, Log, DiscoveryClient) {
+fn serve(form: Form) -> (Cluster, RequestLog, DiscoveryClient) {
     let cluster = Cluster::new(form);
     let server = cluster.clone();
     let (log, client) = testing::client(move |seen| server.answer(seen));
@@ -48,7 +48,7 @@ async fn aggregated_discovery_takes_one_request_for_each_endpoint() {
 }
 
 #[tokio::test]
-async fn every_form_tells_the_same() {
+async fn every_form_returns_the_same_resources() {
     let (_, _, aggregated) = serve(Form::Aggregated);
     let expected = aggregated.resources().await.unwrap();
     for form in [Form::Old, Form::Refusing(406), Form::Refusing(404), Form::Refusing(415)] {
@@ -114,7 +114,7 @@ async fn a_server_that_is_down_is_an_error_and_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn nonsense_is_an_error_that_does_not_repeat_it() {
+async fn an_error_for_a_malformed_document_does_not_quote_it() {
     for body in [
         "hunter2",
         "{\"kind\":\"APIGroupDiscoveryList\",\"items\":\"hunter2\"}",
@@ -128,7 +128,7 @@ async fn nonsense_is_an_error_that_does_not_repeat_it() {
 }
 
 #[tokio::test]
-async fn the_answer_is_kept_in_memory_until_it_is_invalidated() {
+async fn the_result_is_cached_in_memory_until_it_is_invalidated() {
     let (cluster, log, discovery) = serve(Form::Aggregated);
     discovery.resources().await.unwrap();
     let first = discovery.clone().resources().await.unwrap();
@@ -142,7 +142,7 @@ async fn the_answer_is_kept_in_memory_until_it_is_invalidated() {
 }
 
 #[tokio::test]
-async fn refreshing_what_has_not_changed_sends_no_document() {
+async fn refreshing_unchanged_resources_sends_no_document() {
     let (cluster, log, discovery) = serve(Form::Aggregated);
     let first = discovery.resources().await.unwrap();
     log.clear();
@@ -153,12 +153,12 @@ async fn refreshing_what_has_not_changed_sends_no_document() {
 }
 
 #[tokio::test]
-async fn many_who_ask_at_once_cost_one_answer_and_share_one_failure() {
+async fn concurrent_callers_share_one_fetch_and_one_error() {
     let (cluster, log, discovery) = serve(Form::Aggregated);
     cluster.change(|state| state.broken = Some(500));
     let answers = join_all((0..50).map(|_| discovery.resources())).await;
     assert!(answers.iter().all(Result::is_err));
-    assert_eq!(log.lines().len(), 2, "one attempt, heard of by all");
+    assert_eq!(log.lines().len(), 2, "one attempt, shared by all");
     cluster.change(|state| state.broken = None);
     log.clear();
     let answers = join_all((0..50).map(|_| discovery.resources())).await;
@@ -170,10 +170,10 @@ async fn many_who_ask_at_once_cost_one_answer_and_share_one_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_asked_for_before_an_invalidation_is_not_kept_after_it() {
+async fn a_response_requested_before_an_invalidation_is_not_cached_after_it() {
     let (_, log, discovery) = serve(Form::Aggregated);
     let mut under_way = Box::pin(discovery.resources());
-    // Until the requests are out, and no further.
+    // Poll until the requests are sent, and no further.
     while log.lines().is_empty() {
         assert!(futures::poll!(&mut under_way).is_pending());
         tokio::task::yield_now().await;
@@ -185,7 +185,7 @@ async fn an_answer_that_was_asked_for_before_an_invalidation_is_not_kept_after_i
 }
 
 #[tokio::test]
-async fn dropping_the_one_who_asks_lets_the_next_one_ask() {
+async fn cancelling_a_fetch_lets_the_next_caller_fetch() {
     let (_, log, discovery) = serve(Form::Aggregated);
     let mut first = Box::pin(discovery.resources());
     assert!(futures::poll!(&mut first).is_pending());

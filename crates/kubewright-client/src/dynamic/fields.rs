@@ -1,33 +1,34 @@
-//! Reading and writing the insides of unstructured objects.
+//! Access to nested fields of unstructured objects.
 //!
-//! The helpers of client-go's `unstructured` package: a path of field names, an answer that tells "not there"
-//! from "there and of another type". Lists are not walked into; take the list and go on from there.
+//! The helpers of client-go's `unstructured` package: a path of field names, and results that distinguish a
+//! missing field from one of another type. Paths do not index into lists.
 
 use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
-/// Why a field cannot be read or written.
+/// Error from accessing a nested field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FieldError {
-    /// The field is there and is of another type.
+    /// The field has another type.
     #[error("field {path} is {found}, not {wanted}")]
     Type {
         /// The field, with dots.
         path: String,
-        /// What it is.
+        /// The type that it has.
         found: &'static str,
-        /// What was asked for.
+        /// The expected type.
         wanted: &'static str,
     },
-    /// The field belongs to the typed part of the object.
+    /// The field is part of the typed `metadata` or `types`.
     #[error("field {path} is typed: use the object's `metadata` or `types` instead")]
     Typed {
         /// The field, with dots.
         path: String,
     },
-    /// No field was named.
+    /// The path is empty.
     #[error("the path to the field is empty")]
     NoPath,
 }
@@ -50,44 +51,43 @@ pub enum FieldError {
 /// # Ok::<(), kubewright::client::FieldError>(())
 /// ```
 pub trait NestedFields {
-    /// The value at a path, whatever its type; `None` if it, or something on the way to it, is missing or
-    /// null.
+    /// Returns the value at a path, whatever its type; `None` if it or one of its parents is missing or null.
     fn nested_field(&self, path: &[&str]) -> Result<Option<&Value>, FieldError>;
 
-    /// Writes a value, and makes the objects on the way to it.
+    /// Sets a value, creating missing parents.
     fn set_nested_field(&mut self, path: &[&str], value: impl Into<Value>) -> Result<(), FieldError>;
 
     /// Removes a value and returns it; empty parents stay.
     fn remove_nested_field(&mut self, path: &[&str]) -> Result<Option<Value>, FieldError>;
 
-    /// A string.
+    /// Returns a string.
     fn nested_str(&self, path: &[&str]) -> Result<Option<&str>, FieldError> {
         self.nested_field(path)?
             .map(|value| value.as_str().ok_or_else(|| mismatch(path, value, "a string")))
             .transpose()
     }
 
-    /// An integer.
+    /// Returns an integer.
     fn nested_i64(&self, path: &[&str]) -> Result<Option<i64>, FieldError> {
         let integer = |value: &Value| value.as_i64().ok_or_else(|| mismatch(path, value, "an integer"));
         self.nested_field(path)?.map(integer).transpose()
     }
 
-    /// A number.
+    /// Returns a number.
     fn nested_f64(&self, path: &[&str]) -> Result<Option<f64>, FieldError> {
         self.nested_field(path)?
             .map(|value| value.as_f64().ok_or_else(|| mismatch(path, value, "a number")))
             .transpose()
     }
 
-    /// A boolean.
+    /// Returns a boolean.
     fn nested_bool(&self, path: &[&str]) -> Result<Option<bool>, FieldError> {
         self.nested_field(path)?
             .map(|value| value.as_bool().ok_or_else(|| mismatch(path, value, "a boolean")))
             .transpose()
     }
 
-    /// A list.
+    /// Returns a list.
     fn nested_slice(&self, path: &[&str]) -> Result<Option<&[Value]>, FieldError> {
         match self.nested_field(path)? {
             None => Ok(None),
@@ -96,14 +96,14 @@ pub trait NestedFields {
         }
     }
 
-    /// An object.
+    /// Returns an object.
     fn nested_map(&self, path: &[&str]) -> Result<Option<&Map<String, Value>>, FieldError> {
         self.nested_field(path)?
             .map(|value| value.as_object().ok_or_else(|| mismatch(path, value, "an object")))
             .transpose()
     }
 
-    /// A list of strings.
+    /// Returns a list of strings.
     fn nested_string_slice(&self, path: &[&str]) -> Result<Option<Vec<&str>>, FieldError> {
         let Some(items) = self.nested_slice(path)? else { return Ok(None) };
         let mut strings = Vec::with_capacity(items.len());
@@ -113,7 +113,7 @@ pub trait NestedFields {
         Ok(Some(strings))
     }
 
-    /// An object whose values are strings, such as labels.
+    /// Returns an object whose values are strings, such as labels.
     fn nested_string_map(&self, path: &[&str]) -> Result<Option<BTreeMap<&str, &str>>, FieldError> {
         let Some(map) = self.nested_map(path)? else { return Ok(None) };
         let mut strings = BTreeMap::new();
@@ -189,7 +189,7 @@ impl NestedFields for DynamicObject {
     }
 }
 
-/// The object to write into; null counts as one that is not there yet.
+/// Returns the value as an object to write into; null becomes an empty one.
 fn object<'a>(value: &'a mut Value, path: &[&str]) -> Result<&'a mut Map<String, Value>, FieldError> {
     if value.is_null() {
         *value = Value::Object(Map::new());
@@ -200,8 +200,8 @@ fn object<'a>(value: &'a mut Value, path: &[&str]) -> Result<&'a mut Map<String,
     }
 }
 
-/// `metadata`, `kind` and `apiVersion` are fields of [`DynamicObject`] itself; a second copy in its data
-/// would be sent twice.
+/// Rejects `metadata`, `kind` and `apiVersion`, which are fields of [`DynamicObject`] itself: a second copy
+/// in its data would be serialised twice.
 fn untyped(path: &[&str]) -> Result<(), FieldError> {
     match path.first() {
         Some(&("metadata" | "kind" | "apiVersion")) => Err(FieldError::Typed { path: path.join(".") }),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_null_is_none_and_no_error() {
+    fn missing_and_null_fields_are_none_and_no_error() {
         let object = object();
         assert_eq!(object.nested_str(&["spec", "missing"]), Ok(None));
         assert_eq!(object.nested_str(&["status", "deep", "deeper"]), Ok(None));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_makes_the_way_and_replaces_null() {
+    fn writing_creates_parents_and_replaces_null() {
         let mut object = object();
         object.set_nested_field(&["status", "phase"], "Ready").unwrap();
         object.set_nested_field(&["spec", "none", "below"], 1).unwrap();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_returns_what_was_there() {
+    fn removing_returns_the_old_value() {
         let mut object = object();
         assert_eq!(object.remove_nested_field(&["spec", "size"]), Ok(Some(json!(3))));
         assert_eq!(object.remove_nested_field(&["spec", "size"]), Ok(None));

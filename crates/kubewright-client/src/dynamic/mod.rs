@@ -1,19 +1,19 @@
-//! The dynamic client: any resource of the cluster as an unstructured object.
+//! Dynamic client: any resource of the cluster as an unstructured object.
 //!
-//! Use it where the kind is known only at run time: tools over all resources, garbage collectors, owners of
-//! anything. Where the type is known, [`Api<K>`](kube::Api) is safer. Objects are [`DynamicObject`]s;
-//! [`NestedFields`] reads and writes their insides.
+//! Use it where the kind is known only at run time: tools for all resources, garbage collectors, generic
+//! owners. Where the type is known, [`Api<K>`](kube::Api) is safer. Objects are [`DynamicObject`]s;
+//! [`NestedFields`] reads and writes their fields.
 //!
-//! A resource is named by its [`GroupVersionResource`] ([`DynamicClient::resource`], no discovery needed), by
-//! kind ([`DynamicClient::kind`]), by what one types after `kubectl get` ([`DynamicClient::find`]) or by an
-//! object itself ([`DynamicClient::object`]); the last three ask the [`RestMapper`].
+//! A resource is identified by its [`GroupVersionResource`] ([`DynamicClient::resource`], without discovery),
+//! by kind ([`DynamicClient::kind`]), by a resource argument of `kubectl get` ([`DynamicClient::find`]) or by
+//! an object ([`DynamicClient::object`]); the last three use the [`RestMapper`].
 //!
 //! # Pitfalls
-//! - A [`ResourceClient`] made by `resource` does not know its scope: a namespaced object asked for without a
-//!   namespace is a 404 of the server. Made through the mapper, it knows, refuses such a request with a word
-//!   of help, and ignores the namespace for cluster-scoped resources as kubectl does.
-//! - Items of a list come without `apiVersion` and `kind` for built-in types; they are filled in here, as
-//!   client-go does.
+//! - A [`ResourceClient`] made by `resource` does not know its scope: reading a namespaced object without a
+//!   namespace is a 404 of the server. Made through the mapper, it fails before sending with a hint, and
+//!   ignores the namespace for cluster-scoped resources as kubectl does.
+//! - Items of a list come without `apiVersion` and `kind` for built-in types; they are filled in here, as in
+//!   client-go.
 
 mod fields;
 mod resource;
@@ -33,7 +33,7 @@ pub use self::{
 };
 use crate::rest_mapper::{MapperError, RestMapper};
 
-/// Reads and writes any resource.
+/// Client for any resource.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -65,7 +65,7 @@ pub struct DynamicClient {
     client: ClientHandle,
 }
 
-/// [`Client`] with a `Debug` that says nothing, so that types holding it can derive theirs.
+/// [`Client`] with an opaque `Debug`, so that types holding it can derive theirs.
 #[derive(Clone)]
 struct ClientHandle(Client);
 
@@ -76,31 +76,32 @@ impl std::fmt::Debug for ClientHandle {
 }
 
 impl DynamicClient {
-    /// A client on this connection that resolves kinds with this mapper.
+    /// Creates a client that resolves kinds with this mapper.
     pub fn new(client: Client, mapper: RestMapper) -> Self {
         Self { mapper, client: ClientHandle(client) }
     }
 
-    /// The resource with this group, version and plural. Asks nobody.
+    /// Returns the client for a group, version and plural. Sends no request.
     pub fn resource(&self, resource: &GroupVersionResource) -> ResourceClient {
         let GroupVersionResource { group, version, resource, .. } = resource;
         let gvk = GroupVersionKind::gvk(group, version, "");
-        self.open(ApiResource::from_gvk_with_plural(&gvk, resource), None)
+        self.resource_client(ApiResource::from_gvk_with_plural(&gvk, resource), None)
     }
 
-    /// The resource that serves this kind. With an empty version, the one that the server prefers.
+    /// Returns the client for the resource of a kind. With an empty version, in the server's preferred
+    /// version.
     pub async fn kind(&self, kind: &GroupVersionKind) -> Result<ResourceClient, MapperError> {
         let found = self.mapper.kind(kind).await?;
-        Ok(self.open(found.api_resource(), Some(found.scope.clone())))
+        Ok(self.resource_client(found.api_resource(), Some(found.scope.clone())))
     }
 
-    /// The resource that kubectl would take this word for: `deploy`, `deployments.apps`, `Deployment`.
-    pub async fn find(&self, word: &str) -> Result<ResourceClient, MapperError> {
-        let found = self.mapper.find(word).await?;
-        Ok(self.open(found.api_resource(), Some(found.scope.clone())))
+    /// Returns the client for a resource argument of kubectl: `deploy`, `deployments.apps`, `Deployment`.
+    pub async fn find(&self, arg: &str) -> Result<ResourceClient, MapperError> {
+        let found = self.mapper.find(arg).await?;
+        Ok(self.resource_client(found.api_resource(), Some(found.scope.clone())))
     }
 
-    /// The resource, and the namespace if it has one, that this object belongs to.
+    /// Returns the client for the resource, and the namespace if it has one, of an object.
     pub async fn object(&self, object: &DynamicObject) -> Result<ResourceClient, MapperError> {
         let types = object.types.as_ref().ok_or(MapperError::Untyped)?;
         let kind = GroupVersionKind::try_from(types).map_err(|ParseGroupVersionError(text)| {
@@ -113,7 +114,11 @@ impl DynamicClient {
         })
     }
 
-    fn open(&self, resource: ApiResource, scope: Option<kube::discovery::Scope>) -> ResourceClient {
+    fn resource_client(
+        &self,
+        resource: ApiResource,
+        scope: Option<kube::discovery::Scope>,
+    ) -> ResourceClient {
         ResourceClient::new(self.client.0.clone(), resource, scope)
     }
 }

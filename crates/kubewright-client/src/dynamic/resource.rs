@@ -1,4 +1,4 @@
-//! One resource of the cluster, in one namespace or in all.
+//! Client for one resource, in one namespace or in all.
 
 use http::{HeaderValue, Method, Request, header::ACCEPT_ENCODING};
 use kube::{
@@ -15,20 +15,20 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{ClientHandle, SubresourceClient};
 use crate::{
-    error::{ApiError, Refusal as _},
+    error::{ApiError, ApiStatus as _},
     rest::{BodyStream, WatchStream, check, check_segment, decode, encode_segment, not_sent, read_all, send},
 };
 
-/// What a delete was answered with.
+/// Result of a delete.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deletion {
-    /// The object is still there: it has finalizers or a grace period, and goes later.
+    /// The object still exists: it has finalizers or a grace period.
     Pending(Box<DynamicObject>),
     /// The object is gone.
     Done(Box<Status>),
 }
 
-/// Operations on one resource. Made by [`DynamicClient`](super::DynamicClient).
+/// Client for one resource. Made by [`DynamicClient`](super::DynamicClient).
 #[derive(Debug, Clone)]
 pub struct ResourceClient {
     client: ClientHandle,
@@ -42,7 +42,8 @@ impl ResourceClient {
         Self { client: ClientHandle(client), resource, scope, namespace: None }
     }
 
-    /// In this namespace; empty means all. Ignored where the resource is known to live in no namespace.
+    /// Restricts the client to a namespace; empty means all. Ignored for resources known to be
+    /// cluster-scoped.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         if self.scope != Some(Scope::Cluster) {
@@ -51,14 +52,14 @@ impl ResourceClient {
         self
     }
 
-    /// In the default namespace of the client.
+    /// Restricts the client to the default namespace of the configuration.
     #[must_use]
     pub fn default_namespace(self) -> Self {
         let namespace = self.client.0.default_namespace().to_owned();
         self.namespace(&namespace)
     }
 
-    /// Group, version, kind and plural. The kind is empty if this was opened by plural.
+    /// Returns group, version, kind and plural. The kind is empty if the client was made by plural.
     pub fn api_resource(&self) -> &ApiResource {
         &self.resource
     }
@@ -104,7 +105,7 @@ impl ResourceClient {
         self.request(Method::POST, Target::New, |builder, _| builder.create(params, body)).await
     }
 
-    /// Replaces an object. With a `resourceVersion` in it, only if nobody else has changed it since.
+    /// Replaces an object. With a `resourceVersion` in it, fails with a conflict if it has changed since.
     pub async fn update(
         &self,
         params: &PostParams,
@@ -116,7 +117,7 @@ impl ResourceClient {
             .await
     }
 
-    /// Changes parts of an object.
+    /// Patches an object.
     pub async fn patch<P: Serialize>(
         &self,
         name: &str,
@@ -127,15 +128,15 @@ impl ResourceClient {
             .await
     }
 
-    /// Applies an object on the server: what it says becomes ours, what we said before and no longer say is
-    /// removed. The parameters must name the field manager.
+    /// Applies an object on the server: its fields become the manager's, and fields that were applied before
+    /// and are left out now are removed. The parameters must name the field manager.
     pub async fn apply(
         &self,
         params: &PatchParams,
         object: &DynamicObject,
     ) -> Result<DynamicObject, ApiError> {
         let name = self.name_of(&Method::PATCH, object)?;
-        let object = self.applied(object, params)?;
+        let object = self.prepare_apply(object, params)?;
         self.patch(name, params, &Patch::Apply(&object)).await
     }
 
@@ -158,7 +159,8 @@ impl ResourceClient {
         }
     }
 
-    /// Deletes all objects that match. Returns when the server has marked them; they may go later.
+    /// Deletes all objects that match. Returns when the server has marked them; finalizers may delay their
+    /// removal.
     pub async fn delete_collection(
         &self,
         params: &DeleteParams,
@@ -170,8 +172,8 @@ impl ResourceClient {
         Ok(())
     }
 
-    /// Watches from a resource version on. This is the raw watch: it ends, and the caller goes on from there.
-    /// To keep a copy of the objects, use an informer.
+    /// Watches from a resource version. This is the raw watch: it ends, and the caller resumes it. To keep a
+    /// copy of the objects, use an informer.
     pub async fn watch(
         &self,
         params: &WatchParams,
@@ -181,29 +183,29 @@ impl ResourceClient {
         let request = self.builder(&method, Target::All)?.watch(params, resource_version);
         let mut request =
             request.map_err(|error| build_failed(&method, &self.path(Target::All), &error))?.map(Body::from);
-        // Since 1.37 the server compresses watches event by event, which decoders take for the end of the
+        // Since 1.37 the server compresses watches event by event, which decoders mistake for the end of the
         // stream.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let response = check(&operation, false, send(&self.client.0, &operation, request).await?).await?;
         Ok(WatchStream::new(BodyStream::new(operation, response.into_body())))
     }
 
-    /// A part of each object that is read and written by itself: `status`, `scale`, `ephemeralcontainers`, …
+    /// Returns the client for a subresource: `status`, `scale`, `ephemeralcontainers`, …
     pub fn subresource(&self, name: &str) -> SubresourceClient {
         SubresourceClient::new(self.clone(), name.to_owned())
     }
 
-    /// The status of objects.
+    /// Returns the client for the `status` subresource.
     pub fn status(&self) -> SubresourceClient {
         self.subresource("status")
     }
 
-    /// The scale of objects.
+    /// Returns the client for the `scale` subresource.
     pub fn scale(&self) -> SubresourceClient {
         self.subresource("scale")
     }
 
-    /// Builds a request, sends it and reads the answer.
+    /// Builds a request, sends it and decodes the response.
     pub(super) async fn request<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -211,7 +213,7 @@ impl ResourceClient {
         build: impl FnOnce(RequestBuilder, &str) -> Result<Request<Vec<u8>>, BuildError>,
     ) -> Result<T, ApiError> {
         let builder = self.builder(&method, target)?;
-        // kube writes the name into the URL as it is.
+        // kube does not escape the name.
         let request = build(builder, &encode_segment(target.name()))
             .map_err(|error| build_failed(&method, &self.path(target), &error))?;
         let operation = self.operation(&method, target);
@@ -221,22 +223,24 @@ impl ResourceClient {
         decode(&operation, &bytes)
     }
 
-    /// kube's builder for this resource, once every word of the path has been checked.
+    /// Returns kube's request builder, after checking every path segment.
     fn builder(&self, method: &Method, target: Target<'_>) -> Result<RequestBuilder, ApiError> {
-        let refuse = |reason: String| not_sent(method, &self.path(target), reason);
+        let request_error = |reason: String| not_sent(method, &self.path(target), reason);
         if let Target::Object { name, subresource } = target {
-            check_segment("name", name).map_err(refuse)?;
-            subresource.map_or(Ok(()), |part| check_segment("subresource", part)).map_err(refuse)?;
+            check_segment("name", name).map_err(request_error)?;
+            subresource
+                .map_or(Ok(()), |subresource| check_segment("subresource", subresource))
+                .map_err(request_error)?;
         }
         if let Some(namespace) = &self.namespace {
-            check_segment("namespace", namespace).map_err(refuse)?;
+            check_segment("namespace", namespace).map_err(request_error)?;
         } else if target != Target::All && self.scope == Some(Scope::Namespaced) {
-            return Err(refuse(format!(
+            return Err(request_error(format!(
                 "{} live in namespaces: say which with .namespace(…)",
                 self.resource.plural
             )));
         }
-        check_segment("resource", &self.resource.plural).map_err(refuse)?;
+        check_segment("resource", &self.resource.plural).map_err(request_error)?;
         Ok(RequestBuilder::new(DynamicObject::url_path(&self.resource, self.namespace.as_deref())))
     }
 
@@ -258,15 +262,15 @@ impl ResourceClient {
             .ok_or_else(|| not_sent(method, &self.path(Target::All), "the object has no metadata.name"))
     }
 
-    /// The object as it is to be applied: its type filled in, its bookkeeping left out.
-    pub(super) fn applied(
+    /// Prepares an object for apply: sets its type and removes `managedFields`.
+    pub(super) fn prepare_apply(
         &self,
         object: &DynamicObject,
         params: &PatchParams,
     ) -> Result<DynamicObject, ApiError> {
-        let refuse = |reason| not_sent(&Method::PATCH, &self.path(Target::All), reason);
+        let request_error = |reason| not_sent(&Method::PATCH, &self.path(Target::All), reason);
         if params.field_manager.as_deref().is_none_or(str::is_empty) {
-            return Err(refuse(
+            return Err(request_error(
                 "server-side apply needs a field manager: PatchParams::apply(\"my-operator\")",
             ));
         }
@@ -276,9 +280,9 @@ impl ResourceClient {
             object.types = Some(TypeMeta { api_version, kind });
         }
         if object.types.is_none() {
-            return Err(refuse("the object has no apiVersion and kind"));
+            return Err(request_error("the object has no apiVersion and kind"));
         }
-        // The server refuses an apply that carries them, and every object that was read does.
+        // The server rejects an apply that carries them, and every object that was read does.
         object.metadata.managed_fields = None;
         Ok(object)
     }
@@ -288,7 +292,7 @@ impl ResourceClient {
         match target {
             Target::All | Target::New => url,
             Target::Object { name, subresource: None } => format!("{url}/{name}"),
-            Target::Object { name, subresource: Some(part) } => format!("{url}/{name}/{part}"),
+            Target::Object { name, subresource: Some(subresource) } => format!("{url}/{name}/{subresource}"),
         }
     }
 
@@ -297,14 +301,14 @@ impl ResourceClient {
     }
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target<'a> {
     /// All objects, of a namespace or of the cluster.
     All,
-    /// An object that is still to be created: its name is in the body.
+    /// A new object: its name is in the body.
     New,
-    /// One object, or a part of it.
+    /// One object, or a subresource of it.
     Object { name: &'a str, subresource: Option<&'a str> },
 }
 

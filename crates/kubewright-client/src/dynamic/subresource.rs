@@ -1,4 +1,4 @@
-//! A part of an object that is read and written by itself.
+//! Client for one subresource.
 
 use http::Method;
 use kube::{
@@ -10,10 +10,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{ResourceClient, resource::Target};
 use crate::error::ApiError;
 
-/// Operations on a subresource. Made by [`ResourceClient::subresource`].
+/// Client for one subresource. Made by [`ResourceClient::subresource`].
 ///
-/// What is read and written is the object itself for `status`, and an object of its own kind for others:
-/// `Scale` for `scale`. Take it as [`DynamicObject`] or as a type of yours.
+/// `status` is read and written as the object itself, other subresources as objects of their own kind:
+/// `Scale` for `scale`. Use [`DynamicObject`] or a typed object.
 ///
 /// ```no_run
 /// # async fn example(deployments: kubewright::client::ResourceClient) -> Result<(), kubewright::client::ApiError> {
@@ -38,7 +38,7 @@ impl SubresourceClient {
         Self { resource, name }
     }
 
-    /// Reads it.
+    /// Reads the subresource.
     pub async fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, ApiError> {
         self.resource
             .request(Method::GET, self.target(name), |builder, name| {
@@ -47,7 +47,7 @@ impl SubresourceClient {
             .await
     }
 
-    /// Creates it: `eviction`, `binding`, `token`.
+    /// Creates a subresource that is not stored: `eviction`, `binding`, `token`.
     pub async fn create<I: Serialize, T: DeserializeOwned>(
         &self,
         name: &str,
@@ -62,7 +62,7 @@ impl SubresourceClient {
             .await
     }
 
-    /// Replaces it.
+    /// Replaces the subresource.
     pub async fn update<I: Serialize, T: DeserializeOwned>(
         &self,
         name: &str,
@@ -77,7 +77,7 @@ impl SubresourceClient {
             .await
     }
 
-    /// Changes parts of it.
+    /// Patches the subresource.
     pub async fn patch<P: Serialize, T: DeserializeOwned>(
         &self,
         name: &str,
@@ -91,14 +91,14 @@ impl SubresourceClient {
             .await
     }
 
-    /// Applies the subresource's part of an object on the server.
+    /// Applies the subresource of an object on the server.
     pub async fn apply(
         &self,
         params: &PatchParams,
         object: &DynamicObject,
     ) -> Result<DynamicObject, ApiError> {
         let name = self.resource.name_of(&Method::PATCH, object)?;
-        let object = self.resource.applied(object, params)?;
+        let object = self.resource.prepare_apply(object, params)?;
         self.patch(name, params, &Patch::Apply(&object)).await
     }
 

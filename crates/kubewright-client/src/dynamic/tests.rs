@@ -1,4 +1,4 @@
-//! Operations on any resource, as they are sent and as they are answered.
+//! Requests and responses of the dynamic client.
 
 use futures::StreamExt as _;
 use k8s_openapi::{api::autoscaling::v1::Scale, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    ApiError, Clients, Refusal as _,
+    ApiError, ApiStatus as _, Clients,
     testing::{
-        self, Log,
+        self, RequestLog,
         cluster::{Cluster, Form},
     },
 };
 
-/// A server with discovery, which answers everything else with `answer`.
-fn serve(answer: Value) -> (Log, DynamicClient) {
+/// A server with discovery that responds to everything else with `answer`.
+fn serve(answer: Value) -> (RequestLog, DynamicClient) {
     let cluster = Cluster::new(Form::Aggregated);
     let (log, client) = testing::client(move |seen| {
         if seen.line == "GET /api" || seen.line == "GET /apis" {
@@ -42,7 +42,7 @@ fn widget(name: &str) -> DynamicObject {
 }
 
 #[tokio::test]
-async fn every_operation_is_the_request_that_it_should_be() {
+async fn every_operation_sends_the_expected_request() {
     let (log, client) = serve(json!(widget("w")));
     let shop = client.resource(&widgets()).namespace("shop");
     let object = widget("w");
@@ -62,7 +62,7 @@ async fn every_operation_is_the_request_that_it_should_be() {
     let _: Value =
         shop.subresource("eviction").create("w", &PostParams::default(), &json!({})).await.unwrap();
     client.resource(&GroupVersionResource::gvr("", "v1", "nodes")).get("system:n 1?x").await.unwrap();
-    // kube leaves a lone `?` where there are no parameters.
+    // kube leaves a lone `?` when there are no parameters.
     let lines: Vec<_> =
         log.lines().iter().map(|line| line.replace("?&", "?").trim_end_matches('?').to_owned()).collect();
     let base = "/apis/a.example.com/v1/namespaces/shop/widgets";
@@ -108,7 +108,7 @@ async fn a_kind_is_found_through_the_mapper_and_its_scope_is_known() {
 }
 
 #[tokio::test]
-async fn an_object_leads_to_its_resource_and_namespace() {
+async fn the_resource_and_namespace_of_an_object_are_found() {
     let (log, client) = serve(json!(widget("w")));
     let object = widget("w");
     client.object(&object).await.unwrap().update(&PostParams::default(), &object).await.unwrap();
@@ -120,7 +120,7 @@ async fn an_object_leads_to_its_resource_and_namespace() {
 }
 
 #[tokio::test]
-async fn items_of_a_list_know_what_they_are() {
+async fn items_of_a_list_have_their_type() {
     let (_, client) = serve(json!({
         "apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": { "resourceVersion": "5", "continue": "more" },
         "items": [{ "metadata": { "name": "a" } }, { "apiVersion": "x/v1", "kind": "Own", "metadata": { "name": "b" } }],
@@ -129,7 +129,7 @@ async fn items_of_a_list_know_what_they_are() {
     assert_eq!(list.metadata.continue_.as_deref(), Some("more"));
     let kinds: Vec<_> = list.items.iter().map(|item| item.types.as_ref().unwrap()).collect();
     assert_eq!((kinds[0].api_version.as_str(), kinds[0].kind.as_str()), ("apps/v1", "Deployment"));
-    assert_eq!(kinds[1].kind, "Own", "what an item says itself stands");
+    assert_eq!(kinds[1].kind, "Own", "an item's own type is kept");
     let (_, client) = serve(json!({ "kind": "List", "apiVersion": "v1", "items": null }));
     assert!(client.resource(&widgets()).list(&ListParams::default()).await.unwrap().items.is_empty());
 }
@@ -160,7 +160,7 @@ async fn a_subresource_has_a_kind_of_its_own_and_its_errors_name_it() {
 }
 
 #[tokio::test]
-async fn what_is_applied_has_a_type_and_a_manager_and_no_managed_fields() {
+async fn an_applied_object_has_a_type_and_a_manager_and_no_managed_fields() {
     let (log, client) = serve(json!(widget("w")));
     let mut object = widget("w");
     object.metadata.managed_fields = Some(vec![ManagedFieldsEntry::default()]);
@@ -186,7 +186,7 @@ async fn what_is_applied_has_a_type_and_a_manager_and_no_managed_fields() {
 }
 
 #[tokio::test]
-async fn names_that_would_reach_elsewhere_are_refused() {
+async fn names_that_would_address_other_resources_are_rejected() {
     let (log, client) = serve(json!({}));
     let widgets = client.resource(&widgets()).namespace("shop");
     for error in [
@@ -203,13 +203,13 @@ async fn names_that_would_reach_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn refusals_come_through_and_a_missing_object_is_none() {
+async fn error_statuses_are_returned_and_a_missing_object_is_none() {
     let (_, client) = testing::client(|seen| match seen.line.as_str() {
-        line if line.starts_with("GET ") => testing::refusal(404, "NotFound", "widgets \"w\" not found"),
+        line if line.starts_with("GET ") => testing::status_error(404, "NotFound", "widgets \"w\" not found"),
         line if line.starts_with("POST ") => {
-            testing::refusal(409, "AlreadyExists", "widgets \"w\" already exists")
+            testing::status_error(409, "AlreadyExists", "widgets \"w\" already exists")
         }
-        _ => testing::refusal(409, "Conflict", "the object has been modified"),
+        _ => testing::status_error(409, "Conflict", "the object has been modified"),
     });
     let shop = Clients::new(client).dynamic().resource(&widgets()).namespace("shop");
     assert!(shop.get("w").await.unwrap_err().is_not_found());

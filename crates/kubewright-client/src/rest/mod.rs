@@ -1,20 +1,20 @@
-//! The REST client: any path, any verb, as close to HTTP as one wants to be and no closer.
+//! REST client: any path, any verb, raw bytes.
 //!
-//! This is client-go's `RESTClient`: a request is put together word by word and sent, and the answer is had
-//! as bytes, as a Rust type or as a stream of body frames. Refusals become [`ApiError::Status`] with the
-//! server's [`Status`](kube::core::Status) inside.
+//! This is client-go's `RESTClient`: a request builder whose response is read as bytes, as a Rust type or as
+//! a stream of body frames. Error responses become [`ApiError::Status`] with the server's
+//! [`Status`](kube::core::Status).
 //!
-//! Use it for what the other clients do not cover: subresources of somebody else's API server, `/healthz`,
-//! `/metrics`, `/openapi/v3`, raw bytes for a decoder of your own. For objects, [`Api<K>`](kube::Api) and
+//! Use it for what the other clients do not cover: subresources of aggregated API servers, `/healthz`,
+//! `/metrics`, `/openapi/v3`, raw bytes for another decoder. For objects, [`Api<K>`](kube::Api) and
 //! [`DynamicClient`](crate::DynamicClient) are shorter.
 //!
 //! # Pitfalls
-//! - Nothing is retried. A 429 comes back as an error with
-//!   [`retry_after`](crate::Refusal::retry_after).
+//! - Nothing is retried. A 429 is returned as an error with
+//!   [`retry_after`](crate::ApiStatus::retry_after).
 //! - Names and namespaces are checked to be one path segment, so a name from user input cannot reach another
-//!   resource; [`RestRequest::path`] takes what it is given.
-//! - [`RestRequest::stream`] must be read to the end or dropped: a connection with an unread answer serves
-//!   nobody else.
+//!   resource; [`RestRequest::path`] is not checked.
+//! - [`RestRequest::stream`] must be read to the end or dropped: a connection with an unread response is not
+//!   reused.
 
 mod request;
 mod response;
@@ -31,15 +31,16 @@ pub use self::{
     response::BodyStream,
     watch::WatchStream,
 };
-/// Used by the cached client and the event writer of `kubewright-runtime`, which send requests of their own.
+/// Used by the list-watch of `kubewright-cache`, and by the cached client and the event writer of `kubewright-runtime`,
+/// which send requests of their own.
 #[doc(hidden)]
 pub use self::{
-    request::{check_segment, encode_segment},
+    request::{check_segment, encode_query, encode_segment},
     response::{check, decode, read_all},
 };
 use crate::error::ApiError;
 
-/// Sends requests to any path of the API server.
+/// Client for requests to any path of the API server.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -76,13 +77,13 @@ pub struct RestClient {
 }
 
 impl RestClient {
-    /// A client whose requests begin at the root.
+    /// Creates a client whose requests start at the root.
     pub fn new(client: Client) -> Self {
         Self { client, prefix: String::new() }
     }
 
-    /// A client whose requests begin at a group version: `v1`, `apps/v1`. What client-go's
-    /// `clientset.AppsV1().RESTClient()` is.
+    /// Returns a client whose requests start at a group version: `v1`, `apps/v1`; client-go's
+    /// `clientset.AppsV1().RESTClient()`.
     #[must_use]
     pub fn group_version(&self, api_version: &str) -> Self {
         let root = if api_version.contains('/') { "/apis" } else { "/api" };
@@ -104,7 +105,7 @@ impl RestClient {
         self.verb(Method::PUT)
     }
 
-    /// Begins a PATCH of the given sort.
+    /// Begins a PATCH of the given type.
     pub fn patch(&self, patch: PatchType) -> RestRequest {
         self.verb(Method::PATCH).content_type(patch.content_type())
     }
@@ -119,7 +120,7 @@ impl RestClient {
         RestRequest::new(self.client.clone(), method, self.prefix.clone())
     }
 
-    /// The client underneath.
+    /// Returns the underlying client.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -131,7 +132,7 @@ impl std::fmt::Debug for RestClient {
     }
 }
 
-/// The first thing that went wrong while a request was put together; told when it is sent.
+/// Error for a request that could not be built.
 pub(crate) fn not_sent(method: &Method, path: &str, reason: impl Into<String>) -> ApiError {
     ApiError::Request { operation: format!("{method} {path}"), reason: reason.into() }
 }

@@ -1,4 +1,4 @@
-//! A request in the making.
+//! Request builder.
 
 use std::time::Duration;
 
@@ -8,25 +8,26 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE},
 };
 use kube::{Client, client::Body};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{BodyStream, WatchStream, check, decode, not_sent, read_all, send};
 use crate::{error::ApiError, transport::Impersonation};
 
-/// What may stand in a path segment or a query part as it is (RFC 3986, unreserved).
-const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// In a path segment these may stand too, and names like `system:node` are easier to read with them.
-const SEGMENT: AsciiSet = KEPT.remove(b':').remove(b'@').remove(b'!').remove(b'$').remove(b',').remove(b'=');
+/// Characters that are escaped in query parts: all but RFC 3986 "unreserved".
+const QUERY: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Characters that are escaped in path segments; names like `system:node` stay readable.
+const SEGMENT: AsciiSet = QUERY.remove(b':').remove(b'@').remove(b'!').remove(b'$').remove(b',').remove(b'=');
 
-/// The sort of a patch, which the server is told by its content type.
+/// The type of a patch, sent as its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PatchType {
     /// A list of operations (RFC 6902).
     Json,
     /// A partial object (RFC 7386).
     Merge,
-    /// A partial object that knows which lists are maps; built-in types only.
+    /// A partial object with merge keys for lists (strategic merge patch); built-in types only.
     Strategic,
     /// Server-side apply.
     Apply,
@@ -44,9 +45,9 @@ impl PatchType {
     }
 }
 
-/// A request to the API server, put together word by word. Made by [`RestClient`](super::RestClient).
+/// Builder of a request to the API server. Made by [`RestClient`](super::RestClient).
 ///
-/// A mistake on the way, such as a name with a slash, is told when the request is sent.
+/// Invalid input, such as a name with a slash, is reported when the request is sent.
 #[must_use = "a request does nothing until it is sent: call json(), bytes(), stream() or send()"]
 pub struct RestRequest {
     client: Client,
@@ -62,7 +63,7 @@ pub struct RestRequest {
     body: Bytes,
     impersonation: Option<Impersonation>,
     timeout: Option<Duration>,
-    mistake: Option<String>,
+    error: Option<String>,
 }
 
 impl RestRequest {
@@ -81,11 +82,11 @@ impl RestRequest {
             body: Bytes::new(),
             impersonation: None,
             timeout: None,
-            mistake: None,
+            error: None,
         }
     }
 
-    /// Begins at this path instead of the client's group version. It may carry a query, and is sent as it is.
+    /// Sets the path, instead of the client's group version. It may have a query, and is sent unescaped.
     pub fn path(mut self, path: impl AsRef<str>) -> Self {
         let path = path.as_ref();
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
@@ -94,77 +95,77 @@ impl RestRequest {
         self
     }
 
-    /// In this namespace; empty means none.
+    /// Sets the namespace; empty means none.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         let namespace = namespace.into();
         if namespace.is_empty() {
             self.namespace = None;
         } else {
-            self.segment("namespace", &namespace);
+            self.check_path_segment("namespace", &namespace);
             self.namespace = Some(namespace);
         }
         self
     }
 
-    /// Of this resource, by its plural: `pods`.
+    /// Sets the resource by its plural: `pods`.
     pub fn resource(mut self, resource: impl Into<String>) -> Self {
         let resource = resource.into();
-        self.segment("resource", &resource);
+        self.check_path_segment("resource", &resource);
         self.resource = Some(resource);
         self
     }
 
-    /// Of the object with this name.
+    /// Sets the name of the object.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.segment("name", &name);
+        self.check_path_segment("name", &name);
         self.name = Some(name);
         self
     }
 
-    /// A part of the object: `status`, `scale`, `log`. Called twice, it goes deeper.
+    /// Adds a subresource segment: `status`, `scale`, `log`. May be called more than once.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
-        self.segment("subresource", &subresource);
+        self.check_path_segment("subresource", &subresource);
         self.subresource.push(subresource);
         self
     }
 
-    /// With one more query parameter.
+    /// Adds a query parameter.
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
         self
     }
 
-    /// With a header, replacing an earlier one of the same name.
+    /// Sets a header, replacing an earlier one of the same name.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         let (name, value) = (name.as_ref(), value.as_ref());
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(value)) => {
                 self.headers.insert(name, value);
             }
-            _ => self.wrong(format!("{name:?} or its value is no HTTP header")),
+            _ => self.fail(format!("{name:?} or its value is no HTTP header")),
         }
         self
     }
 
-    /// Asks for this media type.
+    /// Sets the accepted media type.
     pub fn accept(self, media_type: impl AsRef<str>) -> Self {
         self.header(ACCEPT, media_type)
     }
 
-    /// Says what the body is. [`json`](Self::json_body) says it by itself.
+    /// Sets the media type of the body. [`json_body`](Self::json_body) sets it by itself.
     pub fn content_type(self, media_type: impl AsRef<str>) -> Self {
         self.header(CONTENT_TYPE, media_type)
     }
 
-    /// With this body.
+    /// Sets the body.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// With this object as body, in JSON.
+    /// Sets the body to an object, encoded as JSON.
     pub fn json_body<T: Serialize + ?Sized>(mut self, object: &T) -> Self {
         match serde_json::to_vec(object) {
             Ok(body) => {
@@ -172,25 +173,25 @@ impl RestRequest {
                 self.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
             }
             // The error may quote the object.
-            Err(_) => self.wrong(format!("the {} cannot be written as JSON", std::any::type_name::<T>())),
+            Err(_) => self.fail(format!("the {} cannot be written as JSON", std::any::type_name::<T>())),
         }
         self
     }
 
-    /// Acts as somebody else, for this request only.
+    /// Impersonates a user, for this request only.
     pub fn impersonate(mut self, who: Impersonation) -> Self {
         self.impersonation = Some(who);
         self
     }
 
-    /// Gives up after this time, and asks the server to do so too. For [`stream`](Self::stream) and
-    /// [`watch`](Self::watch) it limits the time until the answer begins.
+    /// Limits the time for the request, also on the server by the `timeout` parameter. For
+    /// [`stream`](Self::stream) and [`watch`](Self::watch) it limits the time until the response begins.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Path and query as they will be sent.
+    /// Returns path and query as they will be sent.
     pub fn url(&self) -> String {
         let mut url = self.path_only();
         let mut separator = '?';
@@ -203,25 +204,25 @@ impl RestRequest {
             self.timeout.map(|timeout| ("timeout".to_owned(), format!("{}s", timeout.as_secs_f64())));
         for (name, value) in self.query.iter().chain(&timeout) {
             url.push(separator);
-            url.extend(utf8_percent_encode(name, &KEPT));
+            url.extend(encode_query(name));
             url.push('=');
-            url.extend(utf8_percent_encode(value, &KEPT));
+            url.extend(encode_query(value));
             separator = '&';
         }
         url
     }
 
-    /// Sends the request and returns the answer's body in one piece.
+    /// Sends the request and returns the whole body.
     pub async fn bytes(self) -> Result<Bytes, ApiError> {
         let (operation, timeout) = (self.operation(), self.timeout);
-        within(&operation, timeout, async {
-            let response = self.answer().await?;
+        with_timeout(&operation, timeout, async {
+            let response = self.send_checked().await?;
             read_all(&operation, response.into_body()).await
         })
         .await
     }
 
-    /// Sends the request and reads the answer as JSON.
+    /// Sends the request and decodes the response from JSON.
     pub async fn json<T: DeserializeOwned>(mut self) -> Result<T, ApiError> {
         self.headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         let operation = self.operation();
@@ -229,42 +230,41 @@ impl RestRequest {
         decode(&operation, &bytes)
     }
 
-    /// Sends the request and returns the answer frame by frame as it arrives: logs, and what is too large to
-    /// hold.
+    /// Sends the request and streams the body frame by frame: for logs and large bodies.
     pub async fn stream(mut self) -> Result<BodyStream, ApiError> {
-        self.plain_encoding();
+        self.disable_compression();
         let operation = self.operation();
         let response = self.send().await?;
         Ok(BodyStream::new(operation, response.into_body()))
     }
 
-    /// Sends the request as a watch and returns its events. Adds `watch=true`; everything else is said by
+    /// Sends the request as a watch and streams its events. Adds `watch=true`; set other parameters by
     /// [`query`](Self::query).
     pub async fn watch<K: DeserializeOwned>(mut self) -> Result<WatchStream<K>, ApiError> {
-        self.plain_encoding();
+        self.disable_compression();
         self.headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json"));
         let request = self.query("watch", "true");
         Ok(WatchStream::new(request.stream().await?))
     }
 
-    /// Sends the request and returns the answer as it is, unless it is a refusal.
+    /// Sends the request and returns the response, unless it is an error status.
     pub async fn send(self) -> Result<Response<Body>, ApiError> {
         let (operation, timeout) = (self.operation(), self.timeout);
-        within(&operation, timeout, self.answer()).await
+        with_timeout(&operation, timeout, self.send_checked()).await
     }
 
-    async fn answer(self) -> Result<Response<Body>, ApiError> {
+    async fn send_checked(self) -> Result<Response<Body>, ApiError> {
         let (operation, creating) = (self.operation(), self.method == Method::POST);
         let client = self.client.clone();
         let response = send(&client, &operation, self.build()?).await?;
         check(&operation, creating, response).await
     }
 
-    /// The request as it will be sent.
+    /// Builds the HTTP request.
     pub(crate) fn build(self) -> Result<Request<Body>, ApiError> {
         let path = self.path_only();
-        if let Some(mistake) = &self.mistake {
-            return Err(not_sent(&self.method, &path, mistake.clone()));
+        if let Some(error) = &self.error {
+            return Err(not_sent(&self.method, &path, error.clone()));
         }
         if self.resource.is_none() && (self.name.is_some() || self.namespace.is_some()) {
             return Err(not_sent(&self.method, &path, "a name or namespace was given but no resource"));
@@ -279,7 +279,7 @@ impl RestRequest {
             .map_err(|_| not_sent(&self.method, &path, "the path or query is not valid in a URL"))?;
         *request.headers_mut() = self.headers;
         if let Some(who) = self.impersonation {
-            who.put_on(&mut request).map_err(|error| not_sent(&self.method, &path, error.to_string()))?;
+            who.apply_to(&mut request).map_err(|error| not_sent(&self.method, &path, error.to_string()))?;
         }
         Ok(request)
     }
@@ -307,20 +307,20 @@ impl RestRequest {
         format!("{} {}", self.method, self.path_only())
     }
 
-    /// Since 1.37 the server compresses watches event by event, which decoders take for the end of the
-    /// stream.
-    fn plain_encoding(&mut self) {
+    /// Disables compression: since 1.37 the server compresses watches event by event, which decoders mistake
+    /// for the end of the stream.
+    fn disable_compression(&mut self) {
         self.headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
     }
 
-    fn segment(&mut self, what: &str, text: &str) {
-        if let Err(mistake) = check_segment(what, text) {
-            self.wrong(mistake);
+    fn check_path_segment(&mut self, what: &str, text: &str) {
+        if let Err(error) = check_segment(what, text) {
+            self.fail(error);
         }
     }
 
-    fn wrong(&mut self, mistake: String) {
-        self.mistake.get_or_insert(mistake);
+    fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
     }
 }
 
@@ -330,7 +330,7 @@ impl std::fmt::Debug for RestRequest {
     }
 }
 
-/// A name must be one segment of a path: with a slash, or as `..`, it would be the name of something else.
+/// Checks that a name is one path segment: with a slash, or as `..`, it would address another resource.
 pub fn check_segment(what: &str, text: &str) -> Result<(), String> {
     match text {
         "" => Err(format!("the {what} is empty")),
@@ -340,24 +340,29 @@ pub fn check_segment(what: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// A checked name as it is written into a path.
+/// Percent-encodes the name or the value of a query parameter.
+pub fn encode_query(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, &QUERY)
+}
+
+/// Percent-encodes a checked path segment.
 pub fn encode_segment(text: &str) -> String {
     utf8_percent_encode(text, &SEGMENT).to_string()
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     operation: &str,
     timeout: Option<Duration>,
-    answer: impl Future<Output = Result<T, ApiError>>,
+    request: impl Future<Output = Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
     match timeout {
-        None => answer.await,
-        Some(timeout) => tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| {
-            let gave_up = std::io::Error::new(
+        None => request.await,
+        Some(timeout) => tokio::time::timeout(timeout, request).await.unwrap_or_else(|_| {
+            let timed_out = std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
                 format!("gave up after {} seconds", timeout.as_secs_f64()),
             );
-            Err(ApiError::transport(operation, kube::Error::Service(gave_up.into())))
+            Err(ApiError::transport(operation, kube::Error::Service(timed_out.into())))
         }),
     }
 }

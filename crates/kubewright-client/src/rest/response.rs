@@ -1,4 +1,4 @@
-//! An answer: refused or not, whole or in pieces, decoded or not.
+//! Responses: error statuses, body streams and decoding.
 
 use std::{
     pin::Pin,
@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{ApiError, TransportFault, generic_status, set_retry_after};
 
-/// A `Status` is a few hundred bytes; what is longer than this is somebody's error page.
-const LONGEST_STATUS: usize = 1 << 20;
+/// Maximum length of a `Status`; longer bodies are error pages of proxies.
+const MAX_STATUS_BYTES: usize = 1 << 20;
 
-/// Sends a request and names the operation if no answer comes.
+/// Sends a request; errors name the operation.
 pub(crate) async fn send(
     client: &Client,
     operation: &str,
@@ -30,7 +30,7 @@ pub(crate) async fn send(
     client.send(request).await.map_err(|error| ApiError::transport(operation, error))
 }
 
-/// Passes on a success and makes an error of everything else.
+/// Returns a successful response, or its error status.
 pub async fn check<B>(operation: &str, creating: bool, response: Response<B>) -> Result<Response<B>, ApiError>
 where
     B: http_body::Body<Data = Bytes, Error = kube::Error>,
@@ -41,7 +41,7 @@ where
     let (parts, body) = response.into_parts();
     let media_type =
         parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no media type");
-    let (length, status) = match Limited::new(body, LONGEST_STATUS).collect().await {
+    let (length, status) = match Limited::new(body, MAX_STATUS_BYTES).collect().await {
         Ok(whole) => {
             let bytes = whole.to_bytes();
             (format!("{} bytes of {media_type}", bytes.len()), parse_status(&bytes))
@@ -49,7 +49,7 @@ where
         Err(_) => (format!("an unreadable body of {media_type}"), None),
     };
     let mut status = status.unwrap_or_else(|| {
-        // An error page of a proxy. Its text stays out: nobody knows what is in it.
+        // An error page of a proxy. Its text is left out: it may hold secrets.
         generic_status(
             parts.status,
             creating,
@@ -67,7 +67,7 @@ where
     Err(ApiError::Status { operation: operation.to_owned(), status: Box::new(status) })
 }
 
-/// A `Status` and nothing that merely has some of its fields.
+/// Decodes a `Status`; rejects documents that merely share some of its fields.
 fn parse_status(bytes: &[u8]) -> Option<Status> {
     #[derive(serde::Deserialize)]
     struct Kind<'a> {
@@ -78,7 +78,7 @@ fn parse_status(bytes: &[u8]) -> Option<Status> {
     (kind.kind.as_deref() == Some("Status")).then(|| serde_json::from_slice(bytes).ok()).flatten()
 }
 
-/// The whole body.
+/// Reads the whole body.
 pub async fn read_all(
     operation: &str,
     mut body: impl http_body::Body<Data = Bytes, Error = kube::Error> + Unpin,
@@ -91,7 +91,7 @@ pub async fn read_all(
         else {
             continue;
         };
-        // Most answers are one frame: that one is passed on without a copy.
+        // Most responses are one frame, which is returned without a copy.
         if first.is_empty() && rest.is_empty() {
             first = data;
         } else {
@@ -104,7 +104,7 @@ pub async fn read_all(
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// Reads JSON, and tells of a failure without repeating what was read.
+/// Decodes JSON; errors do not quote the document.
 pub fn decode<T: DeserializeOwned>(operation: &str, bytes: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| ApiError::decode::<T>(operation, &error))
 }
@@ -117,7 +117,7 @@ pub(crate) fn interrupted(operation: &str, received: u64, error: Option<kube::Er
     }
 }
 
-/// A body as it arrives: a [`Stream`] of its frames.
+/// A [`Stream`] of the frames of a body.
 #[derive(Debug)]
 pub struct BodyStream {
     operation: String,

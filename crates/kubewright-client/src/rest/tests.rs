@@ -1,4 +1,4 @@
-//! Requests as they are sent, answers as they are taken.
+//! Requests and responses of the REST client.
 
 use std::{convert::Infallible, error::Error as _, time::Duration};
 
@@ -12,16 +12,16 @@ use kube::{client::Body, core::WatchEvent};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Refusal as _, testing};
+use crate::{ApiStatus as _, testing};
 
 fn rest(
-    answer: impl Fn(&testing::Seen) -> Response<Body> + Clone + Send + Sync + 'static,
-) -> (testing::Log, RestClient) {
+    answer: impl Fn(&testing::RecordedRequest) -> Response<Body> + Clone + Send + Sync + 'static,
+) -> (testing::RequestLog, RestClient) {
     let (log, client) = testing::client(answer);
     (log, RestClient::new(client))
 }
 
-/// A client whose server sends these frames, and then breaks off if `broken`.
+/// A client whose server sends these frames, and then resets the connection if `broken`.
 fn framed(code: u16, frames: &'static [&'static str], broken: bool) -> RestClient {
     let service = tower::service_fn(move |_: Request<Body>| async move {
         let frames = stream::iter(frames).map(|text| Ok(Frame::data(Bytes::from_static(text.as_bytes()))));
@@ -33,7 +33,7 @@ fn framed(code: u16, frames: &'static [&'static str], broken: bool) -> RestClien
 }
 
 #[tokio::test]
-async fn a_request_reads_as_it_is_put_together() {
+async fn a_request_has_the_path_and_query_of_its_parts() {
     let (log, rest) = rest(|_| testing::json(200, &json!({})));
     let apps = rest.group_version("apps/v1");
     apps.get().namespace("shop").resource("deployments").bytes().await.unwrap();
@@ -77,7 +77,7 @@ async fn a_request_reads_as_it_is_put_together() {
 }
 
 #[tokio::test]
-async fn bodies_and_media_types_are_said_once() {
+async fn bodies_and_media_types_are_set() {
     let (log, rest) = rest(|_| testing::json(200, &json!({})));
     let core = rest.group_version("v1");
     core.post().resource("namespaces").json_body(&json!({ "a": 1 })).json::<Value>().await.unwrap();
@@ -106,7 +106,7 @@ async fn bodies_and_media_types_are_said_once() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_and_nothing_is_sent() {
+async fn invalid_requests_are_errors_and_are_not_sent() {
     let (log, rest) = rest(|_| testing::json(200, &json!({})));
     let core = rest.group_version("v1");
     let pods = || core.get().namespace("shop").resource("pods");
@@ -129,17 +129,17 @@ async fn mistakes_are_told_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn refusals_carry_the_status_of_the_server() {
+async fn errors_carry_the_status_of_the_server() {
     let (_, rest) = rest(|seen| match seen.line.as_str() {
         "GET /forbidden" => {
-            testing::refusal(403, "Forbidden", "nodes is forbidden: User \"bob\" cannot list")
+            testing::status_error(403, "Forbidden", "nodes is forbidden: User \"bob\" cannot list")
         }
-        "GET /missing" => testing::refusal(404, "NotFound", "pods \"web\" not found"),
-        "POST /taken" => testing::refusal(409, "AlreadyExists", "pods \"web\" already exists"),
-        "PUT /changed" => testing::refusal(409, "Conflict", "the object has been modified"),
-        "GET /old" => testing::refusal(410, "Expired", "too old resource version: 1 (7)"),
+        "GET /missing" => testing::status_error(404, "NotFound", "pods \"web\" not found"),
+        "POST /taken" => testing::status_error(409, "AlreadyExists", "pods \"web\" already exists"),
+        "PUT /changed" => testing::status_error(409, "Conflict", "the object has been modified"),
+        "GET /old" => testing::status_error(410, "Expired", "too old resource version: 1 (7)"),
         "GET /busy?watch=true" => {
-            let mut busy = testing::refusal(429, "TooManyRequests", "please try again later");
+            let mut busy = testing::status_error(429, "TooManyRequests", "please try again later");
             busy.headers_mut().insert("retry-after", "3".parse().unwrap());
             busy
         }
@@ -190,7 +190,7 @@ async fn error_pages_become_a_status_without_their_text() {
 }
 
 #[tokio::test]
-async fn json_that_merely_looks_like_a_status_is_none() {
+async fn json_that_merely_resembles_a_status_is_not_one() {
     let (_, rest) =
         rest(|_| testing::json(500, &json!({ "message": "hunter2", "reason": "hunter2", "code": 404 })));
     let error = rest.get().path("/x").bytes().await.unwrap_err();
@@ -199,7 +199,7 @@ async fn json_that_merely_looks_like_a_status_is_none() {
 }
 
 #[tokio::test]
-async fn answers_of_the_wrong_shape_name_type_and_place() {
+async fn a_decode_error_names_type_and_position() {
     let (_, rest) = rest(|seen| match seen.line.as_str() {
         "GET /broken" => testing::text(200, "application/json", "{\"metadata\": {\n \"name\": hunter2}}"),
         "GET /wrong" => testing::json(200, &json!({ "data": "hunter2" })),
@@ -217,7 +217,7 @@ async fn answers_of_the_wrong_shape_name_type_and_place() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_told_with_how_much_came() {
+async fn an_interrupted_response_is_an_error_with_the_bytes_received() {
     let rest = framed(200, &["{\"meta", "data\":"], true);
     let error = rest.get().path("/x").json::<Pod>().await.unwrap_err();
     assert!(matches!(error, ApiError::Interrupted { received: 12, .. }), "{error:?}");
@@ -228,13 +228,13 @@ async fn an_answer_that_breaks_off_is_told_with_how_much_came() {
         source = error.source();
     }
     assert!(chain.contains("connection reset"), "{chain}");
-    // A refusal that breaks off is still a refusal.
+    // An interrupted error response still has its status.
     let error = framed(403, &["{\"kind\":\"Sta"], true).get().path("/x").bytes().await.unwrap_err();
     assert!(error.is_forbidden(), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_a_transport_error_that_keeps_its_cause() {
+async fn an_unreachable_server_is_a_transport_error_with_its_source() {
     let service = tower::service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::new(
             std::io::ErrorKind::ConnectionRefused,
@@ -251,7 +251,7 @@ async fn a_server_that_is_not_there_is_a_transport_error_that_keeps_its_cause() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up() {
+async fn a_server_that_never_responds_is_a_timeout() {
     let service =
         tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
     let rest = RestClient::new(Client::new(service, "default"));
@@ -260,7 +260,7 @@ async fn a_server_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_can_be_had_as_it_comes() {
+async fn a_body_can_be_streamed() {
     let rest = framed(200, &["one ", "two ", "three"], false);
     let frames: Vec<Bytes> = rest.get().path("/log").stream().await.unwrap().try_collect().await.unwrap();
     assert_eq!(frames, ["one ", "two ", "three"]);
@@ -290,7 +290,7 @@ async fn a_watch_yields_events_across_frames_and_ends_between_two() {
 }
 
 #[tokio::test]
-async fn one_event_that_does_not_fit_does_not_stop_the_watch() {
+async fn an_event_that_does_not_decode_does_not_end_the_watch() {
     let rest = framed(
         200,
         &[
@@ -310,7 +310,7 @@ async fn one_event_that_does_not_fit_does_not_stop_the_watch() {
 }
 
 #[tokio::test]
-async fn an_error_event_ends_the_watch_as_a_refusal() {
+async fn an_error_event_ends_the_watch_with_its_status() {
     let rest = framed(
         200,
         &[
@@ -324,7 +324,7 @@ async fn an_error_event_ends_the_watch_as_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_watch_that_breaks_off_inside_an_event_says_so() {
+async fn a_watch_interrupted_inside_an_event_is_an_error() {
     for broken in [false, true] {
         let rest = framed(200, &["{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"ADD"], broken);
         let mut events = rest.group_version("v1").get().resource("pods").watch::<Pod>().await.unwrap();
@@ -335,7 +335,7 @@ async fn a_watch_that_breaks_off_inside_an_event_says_so() {
 }
 
 #[tokio::test]
-async fn watches_and_streams_ask_not_to_be_compressed() {
+async fn watches_and_streams_disable_compression() {
     let (log, rest) = rest(|_| testing::text(200, "application/json", ""));
     rest.get().path("/log").stream().await.unwrap();
     rest.group_version("v1")

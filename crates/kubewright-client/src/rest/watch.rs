@@ -1,4 +1,4 @@
-//! A watch: one JSON event to a line, for as long as it lasts.
+//! Watch stream: one JSON event per line.
 
 use std::{
     marker::PhantomData,
@@ -16,12 +16,13 @@ use crate::error::ApiError;
 
 /// The events of a watch, as a [`Stream`].
 ///
-/// - An event that does not fit `K` is an error and the stream goes on: one bad object must not stop a watch.
+/// - An event that does not decode into `K` is an error and the stream continues: one bad object must not end
+///   a watch.
 /// - An `ERROR` event becomes [`ApiError::Status`] and ends the stream, as it ends the watch.
-/// - A stream that breaks off in the middle of an event ends with [`ApiError::Interrupted`]; one that ends
-///   between two events just ends, and the caller watches again from the last resource version.
+/// - A stream that is interrupted inside an event ends with [`ApiError::Interrupted`]; one that ends between
+///   two events just ends, and the caller watches again from the last resource version.
 ///
-/// This is the raw watch. To keep a copy of the objects, use an informer, which also knows how to go on.
+/// This is the raw watch. To keep a copy of the objects, use an informer, which resumes watches.
 #[derive(Debug)]
 pub struct WatchStream<K> {
     body: BodyStream,
@@ -73,7 +74,7 @@ impl<K: DeserializeOwned> Stream for WatchStream<K> {
     }
 }
 
-/// Cuts frames into lines. A line inside one frame is a slice of it; only lines across frames are copied.
+/// Splits frames into lines. A line inside one frame is a slice of it; only lines across frames are copied.
 #[derive(Debug, Default)]
 struct Lines {
     frame: Bytes,
@@ -87,7 +88,7 @@ impl Lines {
         self.frame = frame;
     }
 
-    /// The next whole line that is not blank.
+    /// Returns the next whole line that is not blank.
     fn next(&mut self) -> Option<Bytes> {
         while let Some(end) = memchr::memchr(b'\n', &self.frame) {
             let head = self.frame.split_to(end);
@@ -105,7 +106,7 @@ impl Lines {
         None
     }
 
-    /// Nothing is left but white space.
+    /// Returns whether only white space is left.
     fn is_empty(&self) -> bool {
         self.partial.iter().chain(self.frame.iter()).all(u8::is_ascii_whitespace)
     }
@@ -134,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_how_the_bytes_were_framed(
+        fn lines_do_not_depend_on_the_framing(
             text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), Just(b' '), Just(b'{')], 0..200),
             sizes in proptest::collection::vec(1usize..20, 1..10),
         ) {

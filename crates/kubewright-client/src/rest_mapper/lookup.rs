@@ -1,15 +1,15 @@
-//! Finding a resource in what the server serves.
+//! Lookup of a resource in the result of discovery.
 
 use std::sync::Arc;
 
 use kube::core::{GroupVersionKind, GroupVersionResource};
 
-use super::{MapperError, partial::Partial};
+use super::{MapperError, resource_arg::ResourceArg};
 use crate::discovery::{GroupInfo, ResourceInfo, ServerResources};
 
 type Found = Result<Arc<ResourceInfo>, MapperError>;
 
-/// The resource of a kind; in the preferred version if none is given.
+/// Finds the resource of a kind; in the preferred version if none is given.
 pub(super) fn by_kind(served: &ServerResources, wanted: &GroupVersionKind) -> Found {
     let text = || {
         if wanted.version.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn by_kind(served: &ServerResources, wanted: &GroupVersionKind) -> Fo
     }
 }
 
-/// The resource with this group, version and plural; in the preferred version if none is given.
+/// Finds the resource with this group, version and plural; in the preferred version if none is given.
 pub(super) fn by_resource(served: &ServerResources, wanted: &GroupVersionResource) -> Found {
     let is_plural = |resource: &ResourceInfo| resource.plural == wanted.resource;
     let group = served.group(&wanted.group);
@@ -43,25 +43,25 @@ pub(super) fn by_resource(served: &ServerResources, wanted: &GroupVersionResourc
     })
 }
 
-/// The resource that a word means.
-pub(super) fn by_word(served: &ServerResources, word: &str) -> Found {
-    // kubectl's order: a full name beats a short one. A kind comes last, so that it never shadows a resource.
+/// Finds the resource of a kubectl-style argument.
+pub(super) fn by_arg(served: &ServerResources, arg: &str) -> Found {
+    // kubectl's order: full names before short names. Kinds come last, so that they never shadow a resource.
     let names: [fn(&ResourceInfo, &str) -> bool; 3] = [
         |resource, name| resource.plural == name || resource.singular == name,
         |resource, name| resource.short_names.iter().any(|short| short == name),
         |resource, name| resource.kind.to_lowercase() == name,
     ];
-    for partial in Partial::readings(word) {
+    for candidate in ResourceArg::parse(arg) {
         for is_named in names {
-            let is_named = |resource: &ResourceInfo| is_named(resource, &partial.name);
-            let version = partial.version.as_deref().unwrap_or_default();
+            let is_named = |resource: &ResourceInfo| is_named(resource, &candidate.name);
+            let version = candidate.version.as_deref().unwrap_or_default();
             let matching = |group: &&GroupInfo| !in_group(group, version, is_named).is_empty();
-            let groups: Vec<&GroupInfo> = match &partial.group {
+            let groups: Vec<&GroupInfo> = match &candidate.group {
                 None => served.groups.iter().filter(matching).collect(),
                 Some(name) => {
                     let exact = served.groups.iter().filter(|group| group.name == *name).filter(matching);
                     let exact: Vec<_> = exact.collect();
-                    // `ingresses.networking` is enough to say `networking.k8s.io`.
+                    // `ingresses.networking` is enough for `networking.k8s.io`.
                     let prefixed =
                         |group: &&GroupInfo| !name.is_empty() && group.name.starts_with(name.as_str());
                     if exact.is_empty() {
@@ -77,28 +77,28 @@ pub(super) fn by_word(served: &ServerResources, word: &str) -> Found {
                     continue;
                 }
                 let all: Vec<_> = groups.into_iter().flat_map(candidates).collect();
-                return Err(ambiguous(format!("{word:?}"), &all));
+                return Err(ambiguous(format!("{arg:?}"), &all));
             };
             return match candidates(group).as_slice() {
                 [one] => Ok(one.clone()),
-                many => Err(ambiguous(format!("{word:?}"), many)),
+                many => Err(ambiguous(format!("{arg:?}"), many)),
             };
         }
     }
-    Err(MapperError::NoMatch { wanted: format!("{word:?}"), known: similar(served, word) })
+    Err(MapperError::NoMatch { wanted: format!("{arg:?}"), known: similar(served, arg) })
 }
 
-/// Every resource of a category, once.
+/// Returns every resource of a category once.
 pub(super) fn by_category(served: &ServerResources, category: &str) -> Vec<Arc<ResourceInfo>> {
     let belongs = |resource: &Arc<ResourceInfo>| resource.categories.iter().any(|name| name == category);
     served.preferred().into_iter().filter(belongs).collect()
 }
 
-/// The group that is meant when several have a resource of that name and none was named.
+/// Returns the group to use when several have a matching resource and none was named.
 ///
 /// Kubernetes' own groups come first, in the server's order, the core group before all: `events` are core
-/// events whatever else is installed, as in kubectl. Among the groups of others there is no such order that
-/// would survive the next installation, so there must be just one.
+/// events whatever else is installed, as in kubectl. Other groups have no order that would survive the next
+/// installation, so there must be just one.
 fn best_group<'a>(groups: &[&'a GroupInfo]) -> Option<&'a GroupInfo> {
     let own = |group: &&&GroupInfo| !group.name.contains('.') || group.name.ends_with(".k8s.io");
     match (groups, groups.iter().find(own)) {
@@ -108,7 +108,7 @@ fn best_group<'a>(groups: &[&'a GroupInfo]) -> Option<&'a GroupInfo> {
     }
 }
 
-/// The matches in the first version, by preference, that has any.
+/// Returns the matches in the first version, by preference, that has any.
 fn in_group(
     group: &GroupInfo,
     version: &str,
@@ -131,9 +131,9 @@ fn ambiguous(wanted: String, candidates: &[Arc<ResourceInfo>]) -> MapperError {
     MapperError::Ambiguous { wanted, candidates: candidates.iter().map(ToString::to_string).collect() }
 }
 
-/// What was perhaps meant: resources of the same name elsewhere, or names that begin or end alike.
-fn similar(served: &ServerResources, word: &str) -> Vec<String> {
-    let name = word.split('.').next().unwrap_or(word).to_lowercase();
+/// Suggests resources: the same name in another group, or a name with a common prefix.
+fn similar(served: &ServerResources, arg: &str) -> Vec<String> {
+    let name = arg.split('.').next().unwrap_or(arg).to_lowercase();
     if name.is_empty() {
         return Vec::new();
     }

@@ -1,26 +1,26 @@
-//! The REST mapper: from a kind, a resource or a word to what the API server serves.
+//! REST mapper: from a kind, a resource or a kubectl-style argument to a resource of the API server.
 //!
-//! | you have | you call | client-go |
+//! | input | method | client-go |
 //! |---|---|---|
 //! | `apps/v1 Deployment`, from an object | [`RestMapper::kind`] | `RESTMapping` |
 //! | `apps/v1 deployments`, from a URL or a role | [`RestMapper::resource`] | `KindFor` |
 //! | `deploy`, from a user | [`RestMapper::find`] | shortcut expander and `ResourceFor` |
 //! | `all`, from a user | [`RestMapper::category`] | category expander |
 //!
-//! The answer is a [`ResourceInfo`]: kind and plural in both directions, scope, verbs and subresources.
+//! The result is a [`ResourceInfo`]: kind and plural, scope, verbs and subresources.
 //!
 //! # Misses
-//! What is not found may have been installed since discovery was last asked. A miss therefore refreshes
-//! discovery, once, and looks again; however many callers miss at the same time, the server is asked once for
-//! all of them. A miss in what the server has said during the same call is final.
+//! A resource that is not found may have been installed since the last discovery. A miss therefore refreshes
+//! discovery once and looks again; concurrent misses share one refresh. A miss in a result that was fetched
+//! during the same call is final.
 //!
 //! # Several groups
-//! A word without a group may fit several. Kubernetes' own groups win, in the server's order: `events` are
-//! the core ones. If only groups of others fit, and more than one, that is [`MapperError::Ambiguous`]:
-//! kubectl would take the first by alphabet, and a CRD installed tomorrow would change the answer.
+//! An argument without a group may match several. Kubernetes' own groups win, in the server's order: `events`
+//! are the core ones. If several other groups match, that is [`MapperError::Ambiguous`]: kubectl would take
+//! the first in alphabetical order, and a CRD installed tomorrow would change the result.
 
 mod lookup;
-mod partial;
+mod resource_arg;
 #[cfg(test)]
 mod tests;
 
@@ -30,44 +30,44 @@ use kube::core::{GroupVersionKind, GroupVersionResource};
 
 use super::discovery::{DiscoveryClient, DiscoveryError, DiscoveryFailure, ResourceInfo, ServerResources};
 
-/// Why a resource was not found.
+/// Error from looking up a resource.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapperError {
-    /// The server serves nothing of that name.
+    /// The server has no such resource.
     #[error("the server has no {wanted}{}", suggest(.known))]
     NoMatch {
-        /// What was asked for.
+        /// The requested kind, resource or argument.
         wanted: String,
         /// Resources of the same or a similar name.
         known: Vec<String>,
     },
-    /// The server serves nothing of that name as far as it could tell.
+    /// The resource was not found, and discovery is incomplete.
     #[error("the server has no {wanted}, but could not tell everything: {}", join(.failures))]
     Incomplete {
-        /// What was asked for.
+        /// The requested kind, resource or argument.
         wanted: String,
-        /// What could not be discovered.
+        /// The parts that could not be discovered.
         failures: Vec<DiscoveryFailure>,
     },
-    /// The server serves several of that name.
+    /// Several resources match.
     #[error("{wanted} may be one of {}: say which", .candidates.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested kind, resource or argument.
         wanted: String,
-        /// What it may be, in words that are unambiguous.
+        /// The matches, by their unambiguous names.
         candidates: Vec<String>,
     },
-    /// The object does not say what it is.
+    /// The object has no `apiVersion` and `kind`.
     #[error("the object has no apiVersion and kind")]
     Untyped,
-    /// The server could not be asked.
+    /// Discovery failed.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
 }
 
 impl MapperError {
-    /// The server was asked and has no such thing. Not true while the answer is incomplete.
+    /// Returns whether the server has no such resource. False while discovery is incomplete.
     pub fn is_no_match(&self) -> bool {
         matches!(self, Self::NoMatch { .. })
     }
@@ -81,7 +81,7 @@ fn join(failures: &[DiscoveryFailure]) -> String {
     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Maps kinds, resources and words to each other. A clone shares what was discovered.
+/// Mapper between kinds, resources and kubectl-style arguments. Clones share the discovery cache.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -103,11 +103,11 @@ fn join(failures: &[DiscoveryFailure]) -> String {
 /// use kubewright::kube::core::GroupVersionKind;
 ///
 /// let mapper = RestMapper::new(DiscoveryClient::new(client));
-/// let by_word = mapper.find("deploy").await?;
+/// let by_arg = mapper.find("deploy").await?;
 /// let by_kind = mapper.kind(&GroupVersionKind::gvk("apps", "v1", "Deployment")).await?;
-/// assert_eq!(by_word, by_kind);
-/// assert_eq!(by_word.to_string(), "deployments.v1.apps");
-/// assert!(by_word.is_namespaced());
+/// assert_eq!(by_arg, by_kind);
+/// assert_eq!(by_arg.to_string(), "deployments.v1.apps");
+/// assert!(by_arg.is_namespaced());
 ///
 /// let error = mapper.find("deployment.aps").await.unwrap_err();
 /// assert_eq!(error.to_string(), "the server has no \"deployment.aps\"; it has deployments.v1.apps");
@@ -120,47 +120,47 @@ pub struct RestMapper {
 }
 
 impl RestMapper {
-    /// A mapper over what this client discovers.
+    /// Creates a mapper over a discovery client.
     pub fn new(discovery: DiscoveryClient) -> Self {
         Self { discovery }
     }
 
-    /// The resource that serves a kind. With an empty version, in the version that the server prefers.
+    /// Returns the resource of a kind. With an empty version, in the server's preferred version.
     pub async fn kind(&self, kind: &GroupVersionKind) -> Result<Arc<ResourceInfo>, MapperError> {
-        self.look(|failure| concerns(failure, &kind.group), |served| lookup::by_kind(served, kind)).await
+        self.lookup(|failure| concerns(failure, &kind.group), |served| lookup::by_kind(served, kind)).await
     }
 
-    /// The resource with this group, version and plural. With an empty version, in the version that the
-    /// server prefers.
+    /// Returns the resource with this group, version and plural. With an empty version, in the server's
+    /// preferred version.
     pub async fn resource(&self, resource: &GroupVersionResource) -> Result<Arc<ResourceInfo>, MapperError> {
-        self.look(
+        self.lookup(
             |failure| concerns(failure, &resource.group),
             |served| lookup::by_resource(served, resource),
         )
         .await
     }
 
-    /// The resource that kubectl would take this word for: plural, singular, short name or kind, alone or
-    /// followed by the group (`deployments.apps`), or by version and group (`deployments.v1.apps`). The
-    /// beginning of a group will do.
-    pub async fn find(&self, word: &str) -> Result<Arc<ResourceInfo>, MapperError> {
-        // Without a group, and with the beginning of one, it may be in any that could not be discovered.
-        self.look(|_| true, |served| lookup::by_word(served, word)).await
+    /// Returns the resource of a kubectl-style argument: plural, singular, short name or kind, alone or
+    /// followed by the group (`deployments.apps`), or by version and group (`deployments.v1.apps`). A prefix
+    /// of a group is enough.
+    pub async fn find(&self, arg: &str) -> Result<Arc<ResourceInfo>, MapperError> {
+        // Without a full group, the resource may be in any group that could not be discovered.
+        self.lookup(|_| true, |served| lookup::by_arg(served, arg)).await
     }
 
-    /// The resources of a category, such as `all`, each in its preferred version.
+    /// Returns the resources of a category, such as `all`, each in its preferred version.
     pub async fn category(&self, category: &str) -> Result<Vec<Arc<ResourceInfo>>, MapperError> {
         let wanted = || MapperError::NoMatch { wanted: format!("category {category:?}"), known: Vec::new() };
         let look = |served: &ServerResources| {
             let found = lookup::by_category(served, category);
             if found.is_empty() { Err(wanted()) } else { Ok(found) }
         };
-        self.look(|_| true, look).await
+        self.lookup(|_| true, look).await
     }
 
-    /// Looks in what is known and, after a miss, in what the server says now. A miss is no proof while
-    /// something that `concerns` it could not be discovered.
-    async fn look<T>(
+    /// Looks in the cached result and, after a miss, in a fresh one. A miss is not final while a failure that
+    /// `concerns` it is present.
+    async fn lookup<T>(
         &self,
         concerns: impl Fn(&DiscoveryFailure) -> bool,
         look: impl Fn(&ServerResources) -> Result<T, MapperError>,
@@ -168,8 +168,8 @@ impl RestMapper {
         let round = self.discovery.round();
         let mut snapshot = self.discovery.snapshot().await?;
         let mut found = look(&snapshot.resources);
-        let just_asked = snapshot.live && snapshot.round > round;
-        if matches!(found, Err(MapperError::NoMatch { .. })) && !just_asked {
+        let fresh = snapshot.live && snapshot.round > round;
+        if matches!(found, Err(MapperError::NoMatch { .. })) && !fresh {
             snapshot = self.discovery.newer_than(snapshot.round).await?;
             found = look(&snapshot.resources);
         }
@@ -184,8 +184,8 @@ impl RestMapper {
     }
 }
 
-/// Whether a kind of this group may be in what could not be discovered. The metrics server being down says
-/// nothing about anybody else's kinds.
+/// Returns whether a failure may hide resources of this group. A failing metrics server does not affect other
+/// groups.
 fn concerns(failure: &DiscoveryFailure, group: &str) -> bool {
     match failure.what.strip_prefix('/') {
         Some(endpoint) => (endpoint == "api") == group.is_empty(),

@@ -1,4 +1,4 @@
-//! What words mean, and what a miss costs.
+//! Resolution of arguments, and the cost of misses.
 
 use futures::future::join_all;
 
@@ -6,12 +6,12 @@ use super::*;
 use crate::{
     DiskCache,
     testing::{
-        self, Log,
+        self, RequestLog,
         cluster::{Cluster, Form, Served},
     },
 };
 
-fn serve() -> (Cluster, Log, RestMapper) {
+fn serve() -> (Cluster, RequestLog, RestMapper) {
     let cluster = Cluster::new(Form::Aggregated);
     let server = cluster.clone();
     let (log, client) = testing::client(move |seen| server.answer(seen));
@@ -19,9 +19,9 @@ fn serve() -> (Cluster, Log, RestMapper) {
 }
 
 #[tokio::test]
-async fn a_word_means_what_it_means_to_kubectl() {
+async fn an_argument_resolves_as_in_kubectl() {
     let (_, _, mapper) = serve();
-    for (word, expected) in [
+    for (arg, expected) in [
         ("pods", "pods.v1."),
         ("pod", "pods.v1."),
         ("po", "pods.v1."),
@@ -47,7 +47,7 @@ async fn a_word_means_what_it_means_to_kubectl() {
         ("gadgets", "gadgets.v1.old.example.com"),
         ("gizmos", "gizmos.v1beta1.old.example.com"),
     ] {
-        assert_eq!(mapper.find(word).await.unwrap().to_string(), expected, "{word}");
+        assert_eq!(mapper.find(arg).await.unwrap().to_string(), expected, "{arg}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn kinds_and_resources_map_both_ways() {
 }
 
 #[tokio::test]
-async fn a_category_is_every_resource_in_it_once() {
+async fn a_category_has_each_of_its_resources_once() {
     let (_, _, mapper) = serve();
     let all: Vec<_> = mapper.category("all").await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -88,16 +88,16 @@ async fn a_category_is_every_resource_in_it_once() {
 }
 
 #[tokio::test]
-async fn a_word_that_fits_the_groups_of_two_others_is_ambiguous() {
+async fn an_argument_that_matches_two_third_party_groups_is_ambiguous() {
     let (_, log, mapper) = serve();
-    for word in ["widgets", "widget", "wd", "Widget"] {
-        let error = mapper.find(word).await.unwrap_err();
+    for arg in ["widgets", "widget", "wd", "Widget"] {
+        let error = mapper.find(arg).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("{word:?} may be one of widgets.v1.a.example.com, widgets.v1.b.example.com: say which")
+            format!("{arg:?} may be one of widgets.v1.a.example.com, widgets.v1.b.example.com: say which")
         );
     }
-    assert_eq!(log.lines().len(), 2, "asking again would not help");
+    assert_eq!(log.lines().len(), 2, "a refresh would not help");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn two_resources_of_one_kind_in_one_version_are_ambiguous() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_named_with_what_is_near() {
+async fn an_error_for_a_missing_resource_suggests_similar_ones() {
     let (_, _, mapper) = serve();
     let error = mapper.kind(&GroupVersionKind::gvk("apps", "v2", "Deployment")).await.unwrap_err();
     assert!(error.is_no_match());
@@ -132,23 +132,23 @@ async fn what_is_not_there_is_named_with_what_is_near() {
 }
 
 #[tokio::test]
-async fn a_miss_asks_the_server_once_more_and_no_more_than_that() {
+async fn a_miss_refreshes_discovery_once() {
     let (cluster, log, mapper) = serve();
     assert!(mapper.find("things").await.unwrap_err().is_no_match());
-    assert_eq!(log.lines().len(), 2, "the server has just been asked: that is final");
+    assert_eq!(log.lines().len(), 2, "the result is fresh: the miss is final");
     assert!(mapper.find("things").await.unwrap_err().is_no_match());
-    assert_eq!(log.lines().len(), 4, "what was known is looked up anew");
+    assert_eq!(log.lines().len(), 4, "a cached result is refreshed");
     cluster.change(|state| {
         state.served.push(Served::new("new.example.com", "v1", "things", "Thing").short(&["th"]));
     });
     assert_eq!(mapper.find("th").await.unwrap().kind, "Thing");
     assert_eq!(log.lines().len(), 6);
     mapper.find("things").await.unwrap();
-    assert_eq!(log.lines().len(), 6, "a hit asks nobody");
+    assert_eq!(log.lines().len(), 6, "a hit sends no request");
 }
 
 #[tokio::test]
-async fn fifty_who_miss_at_once_cost_one_reload() {
+async fn concurrent_misses_share_one_refresh() {
     let (cluster, log, mapper) = serve();
     mapper.find("pods").await.unwrap();
     log.clear();
@@ -164,7 +164,7 @@ async fn fifty_who_miss_at_once_cost_one_reload() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn fifty_who_miss_on_several_threads_cost_one_reload_too() {
+async fn concurrent_misses_on_several_threads_share_one_refresh() {
     let (cluster, log, mapper) = serve();
     mapper.find("pods").await.unwrap();
     log.clear();
@@ -180,7 +180,7 @@ async fn fifty_who_miss_on_several_threads_cost_one_reload_too() {
 }
 
 #[tokio::test]
-async fn fifty_who_miss_while_the_server_is_down_cost_one_attempt() {
+async fn concurrent_misses_while_the_server_is_down_share_one_attempt() {
     let (cluster, log, mapper) = serve();
     mapper.find("pods").await.unwrap();
     log.clear();
@@ -192,10 +192,10 @@ async fn fifty_who_miss_while_the_server_is_down_cost_one_attempt() {
 }
 
 #[tokio::test]
-async fn what_the_disk_knows_is_asked_for_anew_on_a_miss() {
+async fn a_miss_in_the_disk_cache_refreshes_discovery() {
     let dir = tempfile::tempdir().unwrap();
     let (cluster, log, mapper) = serve();
-    let process = || RestMapper::new(mapper.discovery.disk_cache(DiskCache::at(dir.path())));
+    let process = || RestMapper::new(mapper.discovery.disk_cache(DiskCache::new(dir.path())));
     process().find("pods").await.unwrap();
     cluster.change(|state| state.served.push(Served::new("new.example.com", "v1", "things", "Thing")));
     log.clear();
@@ -207,7 +207,7 @@ async fn what_the_disk_knows_is_asked_for_anew_on_a_miss() {
 }
 
 #[tokio::test]
-async fn a_miss_while_something_could_not_be_discovered_is_no_proof() {
+async fn a_miss_while_discovery_is_incomplete_is_not_final() {
     let (cluster, _, mapper) = serve();
     cluster.change(|state| {
         state.form = Form::Old;
@@ -220,12 +220,12 @@ async fn a_miss_while_something_could_not_be_discovered_is_no_proof() {
     assert!(text.contains("could not tell everything: metrics.k8s.io/v1beta1: "), "{text}");
     assert_eq!(mapper.find("deploy").await.unwrap().kind, "Deployment", "the rest works");
     let error = mapper.kind(&GroupVersionKind::gvk("new.example.com", "v1", "Thing")).await.unwrap_err();
-    assert!(error.is_no_match(), "another group's failure has nothing to do with it: {error}");
-    assert!(!mapper.find("things").await.unwrap_err().is_no_match(), "without a group, who knows");
+    assert!(error.is_no_match(), "the failure of another group does not matter: {error}");
+    assert!(!mapper.find("things").await.unwrap_err().is_no_match(), "without a group it may be in any");
 }
 
 #[tokio::test]
-async fn a_stale_version_is_taken_only_where_there_is_no_other() {
+async fn a_stale_version_is_used_only_if_there_is_no_other() {
     let (cluster, _, mapper) = serve();
     cluster.change(|state| state.down.extend(["autoscaling/v2", "metrics.k8s.io/v1beta1"]));
     assert_eq!(mapper.find("hpa").await.unwrap().version, "v1");

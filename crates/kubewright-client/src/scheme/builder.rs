@@ -1,4 +1,4 @@
-//! Putting a scheme together.
+//! Builder of a scheme.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -16,11 +16,11 @@ use super::{
     object::{DefaultFn, Registered, name_of},
 };
 
-/// Why a scheme cannot be built.
+/// Error from [`SchemeBuilder::build`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemeError {
-    /// Two types claim the same kind.
+    /// Two types are registered for the same kind.
     #[error("{gvk} is registered twice, for {first} and for {second}; a kind has one type")]
     SameKind {
         /// The kind as `group/version Kind`.
@@ -30,25 +30,25 @@ pub enum SchemeError {
         /// The type that was registered second.
         second: &'static str,
     },
-    /// A defaulting function was given for a type that is not registered.
+    /// A defaulting function was added for a type that is not registered.
     #[error("there is a defaulting function for {0}, but the type is not registered; add .register::<{0}>()")]
-    DefaultOfUnregistered(&'static str),
+    DefaultForUnregistered(&'static str),
     /// Two functions convert between the same types.
     #[error("two functions convert {from} to {to}; which one is meant?")]
     SameConversion {
-        /// The type they take.
+        /// The source type.
         from: &'static str,
-        /// The type they make.
+        /// The target type.
         to: &'static str,
     },
-    /// Two hubs lead from one type to another.
+    /// Two hubs connect the same types.
     #[error(
         "{from} can be converted to {to} over {one} and over {other}; keep one hub, or add a direct function"
     )]
     TwoHubs {
-        /// The type at one end.
+        /// The source type.
         from: &'static str,
-        /// The type at the other end.
+        /// The target type.
         to: &'static str,
         /// One hub.
         one: &'static str,
@@ -57,7 +57,7 @@ pub enum SchemeError {
     },
 }
 
-/// Collects types and their functions; [`SchemeBuilder::build`] tells whether they fit together.
+/// Builder of a [`Scheme`]; [`SchemeBuilder::build`] checks its consistency.
 ///
 /// ```
 /// use kubewright::{k8s_openapi::api::apps::v1::Deployment, scheme::Scheme};
@@ -68,7 +68,7 @@ pub enum SchemeError {
 ///         deployment.spec.replicas.get_or_insert(1);
 ///     })
 ///     .build()?;
-/// assert!(scheme.knows::<Deployment>());
+/// assert!(scheme.is_registered::<Deployment>());
 /// # Ok::<(), kubewright::scheme::SchemeError>(())
 /// ```
 #[derive(Default)]
@@ -77,12 +77,12 @@ pub struct SchemeBuilder {
     kinds: IndexMap<GroupVersionKind, Registered>,
     defaults: Vec<(TypeName, DefaultFn)>,
     conversions: Conversions,
-    /// The first thing that went wrong, told by `build` so that the calls can be chained.
+    /// The first error, returned by `build` so that the calls can be chained.
     error: Option<SchemeError>,
 }
 
 impl SchemeBuilder {
-    /// Makes a type known under the kind that it names itself. Registering it again changes nothing.
+    /// Registers a type under its own kind. Registering it again has no effect.
     pub fn register<K>(mut self) -> Self
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Send + Sync + 'static,
@@ -105,8 +105,8 @@ impl SchemeBuilder {
         self
     }
 
-    /// Adds a defaulting function for a registered type. Functions of one type run in the order in which they were
-    /// added: by [`Scheme::default_object`], and while decoding with
+    /// Adds a defaulting function for a registered type. Functions of one type run in the order in which they
+    /// were added: by [`Scheme::default_object`], and while decoding with
     /// [`Decoder::apply_defaults`](super::Decoder::apply_defaults).
     pub fn default_fn<K: 'static>(mut self, default: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         let default = move |object: &mut dyn Any| {
@@ -118,7 +118,7 @@ impl SchemeBuilder {
         self
     }
 
-    /// Adds a function that makes a `B` of an `A`: up to the hub, down from it, or straight between two versions.
+    /// Adds a conversion from `A` to `B`: to the hub, from it, or directly between two versions.
     ///
     /// ```
     /// # use kubewright::scheme::Scheme;
@@ -156,7 +156,7 @@ impl SchemeBuilder {
         self
     }
 
-    /// The finished scheme, or the first contradiction in it.
+    /// Builds the scheme; fails with the first inconsistency.
     pub fn build(self) -> Result<Scheme, SchemeError> {
         let Self { mut kinds, defaults, conversions, error } = self;
         if let Some(error) = error {
@@ -167,7 +167,7 @@ impl SchemeBuilder {
         for (target, default) in defaults {
             let Some((_, registered)) = by_type.get(&target.id).and_then(|index| kinds.get_index_mut(*index))
             else {
-                return Err(SchemeError::DefaultOfUnregistered(target.name));
+                return Err(SchemeError::DefaultForUnregistered(target.name));
             };
             registered.defaults.push(default);
         }

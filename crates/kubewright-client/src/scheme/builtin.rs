@@ -1,10 +1,10 @@
-//! The kinds that every cluster has.
+//! The built-in kinds.
 
 use std::sync::LazyLock;
 
 use super::{Scheme, SchemeBuilder};
 
-/// `builder.register::<…>()` for each kind of each group and version.
+/// Expands to `builder.register::<…>()` for each kind of each group and version.
 macro_rules! register {
     ($builder:expr; $($group:ident $version:ident: $($kind:ident)+;)+) => {
         $builder$($(.register::<k8s_openapi::api::$group::$version::$kind>())+)+
@@ -49,9 +49,9 @@ impl SchemeBuilder {
 }
 
 impl Scheme {
-    /// A scheme of the built-in kinds. It is made once; every call hands out the same one.
+    /// Returns the scheme of the built-in kinds, which is built once and shared.
     ///
-    /// For these and your own kinds, begin with `Scheme::builder().kubernetes()`.
+    /// To add other kinds, start with `Scheme::builder().kubernetes()`.
     pub fn kubernetes() -> Self {
         static KUBERNETES: LazyLock<Scheme> = LazyLock::new(|| {
             Scheme::builder()

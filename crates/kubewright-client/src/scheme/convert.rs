@@ -1,14 +1,13 @@
-//! From one version of a kind to another.
+//! Conversion between versions of a kind.
 //!
-//! Each version (a spoke) is converted to one common type (the hub) and from there to the version that is wanted,
-//! so that *n* versions need 2·*n* functions and not *n*². The hub may be one of the versions or a type that is
-//! never written anywhere. A function that leads straight from one type to another is taken before the way over a
-//! hub.
+//! Each version (a spoke) is converted to one common type (the hub) and from there to the target version, so
+//! that *n* versions need 2·*n* functions and not *n*². The hub may be one of the versions or a type that is
+//! never serialised. A direct function between two types is preferred to a hub.
 //!
-//! A conversion function receives the whole object and returns the whole object: **metadata is its business**. Move
-//! it over as it is; the API server refuses a conversion that changes name, namespace, uid or the like, and allows
-//! changes to labels and annotations only. What a version cannot say is usually kept in an annotation, so that the
-//! way back loses nothing.
+//! A conversion function receives and returns the whole object, **including metadata**. Copy it unchanged;
+//! the API server rejects a conversion that changes name, namespace, uid and the like, and allows changes to
+//! labels and annotations only. Fields that a version lacks are usually kept in an annotation, so that the
+//! round trip is lossless.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -20,24 +19,24 @@ use indexmap::IndexMap;
 
 use super::object::AnyBox;
 
-/// A failure of whatever kind a conversion function reports.
+/// Error of a conversion function.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why an object was not converted.
+/// Error from a conversion.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// No function leads from one type to the other, neither directly nor over a hub.
+    /// No function converts one type to the other, neither directly nor over a hub.
     #[error("cannot convert {from} to {to}: {advice}")]
     NoPath {
-        /// The type at hand.
+        /// The source type.
         from: String,
-        /// The type that is wanted.
+        /// The target type.
         to: String,
-        /// Which functions are missing.
+        /// The missing functions.
         advice: String,
     },
-    /// The kind is not registered in the version that is wanted, or not in the version at hand.
+    /// The kind is not registered in the source or the target version.
     #[error("{gvk} is not registered{}; register it with SchemeBuilder::register", Others(.registered))]
     Unregistered {
         /// The kind as `group/version Kind`.
@@ -45,24 +44,24 @@ pub enum ConvertError {
         /// The versions of the same kind that are registered.
         registered: Vec<String>,
     },
-    /// An unstructured object does not fit the type that its kind is registered with.
+    /// An unstructured object does not decode into its registered type.
     #[error("{object} does not fit {type_name}: {problem}")]
-    Misfit {
+    InvalidObject {
         /// The object.
         object: String,
         /// The registered type.
         type_name: &'static str,
-        /// What does not fit.
+        /// The decode error.
         problem: String,
     },
     /// A conversion function failed.
     #[error("cannot convert {from} to {to}")]
     Failed {
-        /// The type that the function was given.
+        /// The source type.
         from: String,
-        /// The type that it should have made.
+        /// The target type.
         to: String,
-        /// What it said.
+        /// The error of the function.
         source: BoxError,
     },
 }
@@ -87,7 +86,7 @@ pub(super) struct Step {
 
 type ConvertFn = dyn Fn(&dyn Any) -> Result<AnyBox, BoxError> + Send + Sync;
 
-/// A type with the name that messages use for it.
+/// A type with its name for messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TypeName {
     pub(super) id: TypeId,
@@ -107,7 +106,7 @@ pub(super) struct Conversions {
 }
 
 impl Conversions {
-    /// Files a function; `false` if there is one between these types already.
+    /// Adds a function; returns `false` if there is one between these types already.
     pub(super) fn add<A, B, E, F>(&mut self, convert: F) -> bool
     where
         A: 'static,
@@ -124,7 +123,7 @@ impl Conversions {
         self.steps.insert((from.id, to.id), Step { from, to, run: Box::new(run) }).is_none()
     }
 
-    /// The functions that lead from one type to the other, in order; `None` if there is no way.
+    /// Returns the functions from one type to the other, in order; `None` if there is no path.
     fn path(&self, from: TypeId, to: TypeId) -> Option<Vec<&Step>> {
         if let Some(direct) = self.steps.get(&(from, to)) {
             return Some(vec![direct]);
@@ -137,7 +136,7 @@ impl Conversions {
         up.filter_map(move |up| self.steps.get(&(up.to.id, to)).map(|down| (up, down)))
     }
 
-    /// Two types between which two hubs would do, with the names of the hubs.
+    /// Returns two types that are connected by two hubs, with the names of the hubs.
     pub(super) fn ambiguous(&self) -> Option<[&'static str; 4]> {
         for from in self.steps.values().map(|step| step.from) {
             for to in self.steps.values().map(|step| step.to) {
@@ -153,7 +152,7 @@ impl Conversions {
         None
     }
 
-    /// Converts between two types that are known here.
+    /// Converts between two types known at compile time.
     pub(super) fn convert<A, B>(&self, object: &A) -> Result<B, ConvertError>
     where
         A: Clone + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! Nodes into typed objects.
+//! Deserializer of nodes into typed objects.
 //!
-//! A `serde` deserializer over [`Node`] that adds two things to what `serde_json` does: an error knows the path and
-//! the line of the value that does not fit, and a field that the type ignores is reported with its path.
+//! A `serde` deserializer over [`Node`] that extends `serde_json`: an error has the path and the line of the
+//! invalid value, and a field that the type ignores is reported with its path.
 
 use std::{cell::RefCell, fmt};
 
@@ -19,51 +19,51 @@ use super::{
     similar::similar,
 };
 
-/// Decodes a value and tells which of its fields were ignored.
+/// Decodes a value and reports its ignored fields.
 pub(super) fn from_node<T: de::DeserializeOwned>(node: Node) -> Result<(T, Vec<Issue>), NodeError> {
     let unknown = RefCell::default();
     let value = T::deserialize(NodeDeserializer { node, path: Path::Root, unknown: &unknown })?;
     Ok((value, unknown.into_inner()))
 }
 
-/// Why a node does not fit a type. Texts from the document are not in the message.
+/// Decode error. Strings of the document are not in the message.
 #[derive(Debug)]
-pub(super) struct NodeError(Box<Fault>);
+pub(super) struct NodeError(Box<ErrorDetails>);
 
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct ErrorDetails {
     pub(super) message: String,
-    /// The message without any value in it, for objects that are secret as a whole.
-    pub(super) discreet: String,
+    /// The message without any value, for Secrets.
+    pub(super) redacted: String,
     pub(super) path: String,
     pub(super) at: Option<Mark>,
 }
 
 impl NodeError {
-    pub(super) fn into_fault(self) -> Fault {
+    pub(super) fn into_details(self) -> ErrorDetails {
         *self.0
     }
 
-    fn new(message: impl Into<String>, discreet: impl Into<String>) -> Self {
-        let (message, discreet) = (message.into(), discreet.into());
-        Self(Box::new(Fault { message, discreet, path: String::new(), at: None }))
+    fn new(message: impl Into<String>, redacted: impl Into<String>) -> Self {
+        let (message, redacted) = (message.into(), redacted.into());
+        Self(Box::new(ErrorDetails { message, redacted, path: String::new(), at: None }))
     }
 
-    /// A message of our own, which holds no value.
+    /// Creates an error whose message has no value in it.
     fn plain(message: &str) -> Self {
         Self::new(message, message)
     }
 
-    /// Adds the place unless a value further in has put its own.
+    /// Sets the position unless an inner value has set it.
     fn at(mut self, at: Mark, path: &Path<'_>, written: Option<&str>) -> Self {
-        let fault = &mut *self.0;
-        if fault.at.is_none() {
-            fault.at = Some(at);
-            fault.path = path.to_string();
+        let details = &mut *self.0;
+        if details.at.is_none() {
+            details.at = Some(at);
+            details.path = path.to_string();
             if let Some(written) = written {
                 let hint = "without quotes; put it in quotes if a text is meant";
-                fault.message = format!("{} (written {written} {hint})", fault.message);
-                fault.discreet = format!("{} (written {hint})", fault.discreet);
+                details.message = format!("{} (written {written} {hint})", details.message);
+                details.redacted = format!("{} (written {hint})", details.redacted);
             }
         }
         self
@@ -79,21 +79,21 @@ impl fmt::Display for NodeError {
 impl std::error::Error for NodeError {}
 
 impl de::Error for NodeError {
-    /// The type's own words, which may hold the value.
+    /// Error of the type itself, whose message may hold the value.
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string(), "the value does not fit")
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(
-            format!("invalid type: {}, expected {expected}", Quiet(found)),
+            format!("invalid type: {}, expected {expected}", Redacted(found)),
             format!("invalid type: {}, expected {expected}", kind_of(found)),
         )
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(
-            format!("invalid value: {}, expected {expected}", Quiet(found)),
+            format!("invalid value: {}, expected {expected}", Redacted(found)),
             format!("invalid value: {}, expected {expected}", kind_of(found)),
         )
     }
@@ -103,10 +103,10 @@ impl de::Error for NodeError {
     }
 }
 
-/// Shows numbers and booleans but no texts, which may be secrets.
-struct Quiet<'a>(Unexpected<'a>);
+/// Formats numbers and booleans but no strings, which may be secrets.
+struct Redacted<'a>(Unexpected<'a>);
 
-impl fmt::Display for Quiet<'_> {
+impl fmt::Display for Redacted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Unexpected::Bool(_) | Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => {
@@ -117,7 +117,7 @@ impl fmt::Display for Quiet<'_> {
     }
 }
 
-/// What kind of value was found.
+/// Returns the type of the value found.
 fn kind_of(found: Unexpected<'_>) -> &'static str {
     match found {
         Unexpected::Bool(_) => "a boolean",
@@ -130,7 +130,7 @@ fn kind_of(found: Unexpected<'_>) -> &'static str {
     }
 }
 
-/// The way from the object to a value, kept on the stack and written out only when somebody asks.
+/// The path to a value, kept on the stack and formatted only for messages.
 #[derive(Clone, Copy)]
 enum Path<'p> {
     Root,
@@ -142,7 +142,7 @@ enum Path<'p> {
 struct FieldName<'p> {
     key: &'p str,
     at: Mark,
-    /// The names that the struct around it knows.
+    /// The field names of the enclosing struct.
     known: &'static [&'static str],
 }
 
@@ -163,7 +163,7 @@ struct NodeDeserializer<'p> {
 }
 
 impl NodeDeserializer<'_> {
-    /// Visits the value; a struct's field names come along for the sake of its messages.
+    /// Visits the value; `known` are the field names of a struct, for messages.
     fn visit<'de, V: Visitor<'de>>(
         self,
         visitor: V,
@@ -217,7 +217,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        // Serde's own structs would take a list of their fields in order; Kubernetes knows no such thing.
+        // serde's structs would accept a list of their fields in order; Kubernetes does not.
         if let NodeValue::Sequence(_) = self.node.value {
             let error: NodeError = de::Error::invalid_type(Unexpected::Seq, &visitor);
             return Err(error.at(self.node.at, &self.path, None));
@@ -239,7 +239,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        // `cpu: 1` is as good as `cpu: "1"` to Kubernetes; the Rust type holds a text.
+        // `cpu: 1` is valid for a quantity; the Rust type holds a string.
         if let ("Quantity", NodeValue::Number(number)) = (name, &self.node.value) {
             self.node.value = NodeValue::String(number.to_string());
         }
@@ -268,7 +268,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         visited.map_err(|error| error.at(at, &path, written.as_deref()))
     }
 
-    /// What a type does with a field that it does not know.
+    /// Reports a field that the type does not have.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         // Every object has these two, and not every type has fields for them.
         let is_type = |parent: &Path<'_>, key| matches!((parent, key), (Path::Root, "apiVersion" | "kind"));
@@ -344,7 +344,7 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 }
 
-/// A variant by its name, with the value of `{name: value}` if it was written so.
+/// A variant by its name, with the value of `{name: value}` if there is one.
 struct Variant<'p> {
     name: String,
     content: Option<Node>,
@@ -367,7 +367,7 @@ impl<'de, 'p> EnumAccess<'de> for Variant<'p> {
 struct Content<'p>(Option<NodeDeserializer<'p>>);
 
 impl<'p> Content<'p> {
-    fn needed(self) -> Result<NodeDeserializer<'p>, NodeError> {
+    fn required(self) -> Result<NodeDeserializer<'p>, NodeError> {
         self.0.ok_or_else(|| NodeError::plain("this variant needs a value"))
     }
 }
@@ -383,11 +383,11 @@ impl<'de> VariantAccess<'de> for Content<'_> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, NodeError> {
-        seed.deserialize(self.needed()?)
+        seed.deserialize(self.required()?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, NodeError> {
-        self.needed()?.visit(visitor, &[])
+        self.required()?.visit(visitor, &[])
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -395,6 +395,6 @@ impl<'de> VariantAccess<'de> for Content<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        self.needed()?.visit(visitor, fields)
+        self.required()?.visit(visitor, fields)
     }
 }

@@ -1,4 +1,4 @@
-//! Document streams into objects.
+//! Decoder of document streams.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Scheme,
-    de::{Fault, NodeError, from_node},
+    de::{ErrorDetails, NodeError, from_node},
     decoded::{Body, Decoded, describe},
     documents::Documents,
     error::{DecodeError, DecodeProblem, Issue, IssueKind, Location, ReadError},
@@ -18,10 +18,10 @@ use super::{
     object::{Object, Registered, name_of},
 };
 
-/// How to decode, made by [`Scheme::decoder`].
+/// Decoder of YAML and JSON, made by [`Scheme::decoder`].
 ///
-/// Without further settings a decoder is as strict as `kubectl apply --validate=strict`: a field that the type does
-/// not know, a key written twice and a kind that is not registered are errors, and nothing is defaulted.
+/// By default a decoder is as strict as `kubectl apply --validate=strict`: an unknown field, a repeated key
+/// and a kind that is not registered are errors, and nothing is defaulted.
 ///
 /// ```
 /// use kubewright::scheme::Scheme;
@@ -50,7 +50,7 @@ pub struct Decoder {
     limits: Limits,
 }
 
-/// Which objects are left without a type.
+/// Which objects are decoded as unstructured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unstructured {
     Never,
@@ -70,26 +70,26 @@ impl Decoder {
         }
     }
 
-    /// Names the input in errors.
+    /// Sets the file name for errors.
     pub fn file(mut self, name: impl Into<Arc<str>>) -> Self {
         self.file = Some(name.into());
         self
     }
 
-    /// Passes over unknown fields and lets the last of a repeated key win, as an API server does without field
-    /// validation; what was passed over is in [`Decoded::warnings`].
+    /// Ignores unknown fields and lets the last of a repeated key win, as an API server does without field
+    /// validation; these are reported in [`Decoded::warnings`].
     pub fn lenient(mut self) -> Self {
         self.strict = false;
         self
     }
 
-    /// Keeps objects of kinds that are not registered as unstructured objects instead of refusing them.
+    /// Decodes objects of kinds that are not registered as unstructured instead of failing.
     pub fn unstructured_unknown(mut self) -> Self {
         self.unstructured = Unstructured::UnknownKinds;
         self
     }
 
-    /// Decodes every object as an unstructured one, whether its kind is registered or not.
+    /// Decodes every object as unstructured, whether its kind is registered or not.
     pub fn unstructured(mut self) -> Self {
         self.unstructured = Unstructured::Always;
         self
@@ -101,23 +101,23 @@ impl Decoder {
         self
     }
 
-    /// The size above which a document is refused, 16 MiB unless set. Its aliases may unfold to as much again.
+    /// Sets the maximum size of a document, 16 MiB by default. Its aliases may expand to as much again.
     pub fn max_document_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// How many levels of objects and lists may be inside each other: 128 unless set lower.
+    /// Sets the maximum nesting of objects and lists; 128 by default and at most.
     pub fn max_depth(mut self, levels: usize) -> Self {
         self.limits.depth = levels.clamp(1, Limits::MAX_DEPTH);
         self
     }
 
-    /// The objects of a YAML or JSON text, one after the other.
+    /// Decodes the objects of a YAML or JSON text.
     ///
-    /// Documents are separated by `---`; JSON values may also just follow each other. Empty documents are passed
-    /// over, and the items of a `kind: List` come out as objects of their own. A document that cannot be decoded
-    /// yields an error, and the documents after it follow.
+    /// Documents are separated by `---`; JSON values may also just follow each other. Empty documents are
+    /// skipped, and the items of a `kind: List` are returned as single objects. A document that cannot be
+    /// decoded yields an error, and decoding continues with the next one.
     pub fn decode<'i>(&self, input: &'i (impl AsRef<[u8]> + ?Sized)) -> Objects<'i> {
         Objects {
             decoder: self.clone(),
@@ -127,7 +127,7 @@ impl Decoder {
         }
     }
 
-    /// The one object of a text, as its type.
+    /// Decodes the only object of a text into its type.
     ///
     /// ```
     /// use kubewright::{k8s_openapi::api::core::v1::Namespace, scheme::Scheme};
@@ -142,44 +142,49 @@ impl Decoder {
             Some(gvk) => name_of(gvk),
             None => format!("{} (which is not registered)", std::any::type_name::<K>()),
         };
-        let refuse = |location: Option<&Location>, object: Option<String>, found: &str| {
+        let mismatch = |location: Option<&Location>, object: Option<String>, found: &str| {
             let start = Location {
                 file: self.file.clone(),
                 document: 1,
                 item: None,
                 at: Mark { line: 1, column: 1 },
             };
-            let problem = DecodeProblem::NotThatOne { wanted: wanted(), found: found.to_owned() };
+            let problem = DecodeProblem::NotRequestedObject { wanted: wanted(), found: found.to_owned() };
             DecodeError::new(location.cloned().unwrap_or(start), object, problem)
         };
         let mut objects = self.decode(input);
-        let first = objects.next().ok_or_else(|| refuse(None, None, "there is no object in the input"))??;
+        let first =
+            objects.next().ok_or_else(|| mismatch(None, None, "there is no object in the input"))??;
         if let Some(second) = objects.next() {
             let second = second?;
-            return Err(refuse(second.location(), Some(second.describe()), "there is more than one object"));
+            return Err(mismatch(
+                second.location(),
+                Some(second.describe()),
+                "there is more than one object",
+            ));
         }
         first.downcast().map_err(|other| {
-            refuse(other.location(), Some(other.describe()), "the object in the input has another type")
+            mismatch(other.location(), Some(other.describe()), "the object in the input has another type")
         })
     }
 }
 
-/// The objects of an input; see [`Decoder::decode`].
+/// Iterator over the objects of an input; see [`Decoder::decode`].
 pub struct Objects<'i> {
     decoder: Decoder,
     documents: Documents<'i>,
     /// The number of the current document.
     document: usize,
-    /// Objects of a list that are still to come, the next one last.
+    /// The remaining items of a list, the next one last.
     items: Vec<Item>,
 }
 
 /// One object of a document.
 struct Item {
     node: Node,
-    /// Where it stands in a list.
+    /// Its path in a list.
     place: Option<String>,
-    /// What it is if it does not say so itself: items of a `PodList` are Pods.
+    /// The type if the object has none itself: items of a `PodList` are Pods.
     implied: Option<TypeMeta>,
 }
 
@@ -200,7 +205,7 @@ impl Iterator for Objects<'_> {
 }
 
 impl Objects<'_> {
-    /// The next document as a whole.
+    /// Reads the next document.
     fn document(&mut self) -> Option<Result<Item, DecodeError>> {
         let next = self.documents.next()?;
         self.document += 1;
@@ -214,7 +219,7 @@ impl Objects<'_> {
         Location { file: self.decoder.file.clone(), document: self.document, item: item.map(Into::into), at }
     }
 
-    /// Decodes one object; a list puts its items in line and gives nothing.
+    /// Decodes one object; a list queues its items and returns `None`.
     fn object(&mut self, item: Item) -> Result<Option<Decoded>, DecodeError> {
         let Item { node, place, implied } = item;
         let location = self.location(node.at, place.as_deref());
@@ -246,7 +251,7 @@ impl Objects<'_> {
             .map_err(|(at, problem)| DecodeError::new(location.moved_to(at), Some(described), problem))
     }
 
-    /// Puts the items of a list in line.
+    /// Queues the items of a list.
     fn open_list(
         &mut self,
         gvk: &GroupVersionKind,
@@ -286,7 +291,7 @@ impl Objects<'_> {
 type Placed = (Mark, DecodeProblem);
 
 impl Decoder {
-    /// Makes an object of a node whose kind is known.
+    /// Decodes a node of a known kind.
     fn object(&self, gvk: GroupVersionKind, node: Node, location: &Location) -> Result<Decoded, Placed> {
         let at = node.at;
         let mut issues = repeated(&node);
@@ -319,7 +324,7 @@ impl Decoder {
     }
 }
 
-/// The kind that an object says it has.
+/// Returns the kind of an object.
 fn type_of(mapping: &Mapping, implied: Option<&TypeMeta>) -> Result<GroupVersionKind, DecodeProblem> {
     let field = |name: &'static str, implied: Option<&String>| match mapping.get_str(name) {
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
@@ -337,7 +342,7 @@ fn type_of(mapping: &Mapping, implied: Option<&TypeMeta>) -> Result<GroupVersion
     }
 }
 
-/// Whether an object is a list of objects: `v1 List`, or what the API server answers with, such as a `PodList`.
+/// Returns whether an object is a list of objects: `v1 List`, or a typed list such as `PodList`.
 fn is_list(gvk: &GroupVersionKind, mapping: &Mapping) -> bool {
     let items = mapping.get("items").map(|items| &items.value);
     match gvk.kind.as_str() {
@@ -348,7 +353,7 @@ fn is_list(gvk: &GroupVersionKind, mapping: &Mapping) -> bool {
     }
 }
 
-/// The keys that were written twice.
+/// Returns the repeated keys.
 fn repeated(node: &Node) -> Vec<Issue> {
     let mut issues = Vec::new();
     if node.has_repeated() {
@@ -360,7 +365,7 @@ fn repeated(node: &Node) -> Vec<Issue> {
     issues
 }
 
-/// An object without a type; its metadata has one all the same.
+/// Decodes an unstructured object; its metadata is typed all the same.
 fn unstructured(gvk: &GroupVersionKind, node: Node) -> Result<(DynamicObject, Vec<Issue>), NodeError> {
     #[derive(Deserialize)]
     struct Head {
@@ -386,14 +391,14 @@ fn unstructured(gvk: &GroupVersionKind, node: Node) -> Result<(DynamicObject, Ve
     Ok((object, unknown))
 }
 
-/// The public form of a misfit. No value of a Secret is in it, not even a number: a password may be one.
+/// Converts a decode error. No value of a Secret is in it, not even a number: a password may be one.
 fn invalid(gvk: &GroupVersionKind, object_at: Mark, error: NodeError) -> Placed {
-    let Fault { message, discreet, path, at } = error.into_fault();
-    let message = if gvk.kind == "Secret" { discreet } else { message };
+    let ErrorDetails { message, redacted, path, at } = error.into_details();
+    let message = if gvk.kind == "Secret" { redacted } else { message };
     (at.unwrap_or(object_at), DecodeProblem::Invalid { path, message })
 }
 
-/// Gives an unstructured object its registered type, or says what does not fit.
+/// Decodes an unstructured object into its registered type.
 pub(super) fn typed(registered: &Registered, object: &DynamicObject) -> Result<Box<dyn Object>, String> {
     let value = serde_json::to_value(object).map_err(|error| error.to_string())?;
     let (object, _) = (registered.decode)(Node::from(value))

@@ -1,4 +1,4 @@
-//! An object that came out of a document.
+//! A decoded object.
 
 use std::{any::Any, fmt};
 
@@ -30,11 +30,11 @@ use kubewright_core::{KeyError, ObjectKey};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Decoded {
-    /// In a box, so that an iterator of results passes pointers on.
-    parts: Box<Parts>,
+    /// Boxed, so that results are small.
+    inner: Box<Inner>,
 }
 
-struct Parts {
+struct Inner {
     gvk: GroupVersionKind,
     body: Body,
     location: Option<Location>,
@@ -53,49 +53,49 @@ impl Decoded {
         location: Option<Location>,
         warnings: Vec<Issue>,
     ) -> Self {
-        Self { parts: Box::new(Parts { gvk, body, location, warnings }) }
+        Self { inner: Box::new(Inner { gvk, body, location, warnings }) }
     }
 
     pub(super) fn into_parts(self) -> (Body, Option<Location>) {
-        let Parts { body, location, .. } = *self.parts;
+        let Inner { body, location, .. } = *self.inner;
         (body, location)
     }
 
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub fn gvk(&self) -> &GroupVersionKind {
-        &self.parts.gvk
+        &self.inner.gvk
     }
 
-    /// Name and namespace; an error for an object without a name, as one with `generateName` is.
+    /// Returns name and namespace; an error for an object without a name, such as one with `generateName`.
     pub fn key(&self) -> Result<ObjectKey, KeyError> {
         let metadata = self.metadata();
         match metadata.name.as_deref() {
             Some(name) if !name.is_empty() => Ok(ObjectKey::new(metadata.namespace.as_deref(), name)),
-            _ => Err(KeyError::Nameless { kind: self.parts.gvk.kind.clone() }),
+            _ => Err(KeyError::Nameless { kind: self.inner.gvk.kind.clone() }),
         }
     }
 
-    /// The metadata, whatever the type.
+    /// Returns the metadata.
     pub fn metadata(&self) -> &ObjectMeta {
-        match &self.parts.body {
+        match &self.inner.body {
             Body::Typed(object) => object.metadata(),
             Body::Unstructured(object) => &object.metadata,
         }
     }
 
-    /// Where the object stood; `None` for one that was not decoded from a text.
+    /// Returns the position in the input; `None` for an object that was not decoded from a text.
     pub fn location(&self) -> Option<&Location> {
-        self.parts.location.as_ref()
+        self.inner.location.as_ref()
     }
 
-    /// What a strict decoder would have refused.
+    /// Returns the issues that a strict decoder would reject.
     pub fn warnings(&self) -> &[Issue] {
-        &self.parts.warnings
+        &self.inner.warnings
     }
 
-    /// The object as its type, or the whole back if it has another type.
+    /// Returns the object as its type, or `self` if it has another type.
     pub fn downcast<K: 'static>(self) -> Result<K, Self> {
-        let Parts { gvk, body, location, warnings } = *self.parts;
+        let Inner { gvk, body, location, warnings } = *self.inner;
         let body = match body {
             Body::Typed(object) => match downcast(object) {
                 Ok(object) => return Ok(object),
@@ -106,25 +106,26 @@ impl Decoded {
         Err(Self::new(gvk, body, location, warnings))
     }
 
-    /// A view of the object as its type; `None` if it has another type or is unstructured.
+    /// Borrows the object as its type; `None` if it has another type or is unstructured.
     pub fn downcast_ref<K: 'static>(&self) -> Option<&K> {
-        match &self.parts.body {
+        match &self.inner.body {
             Body::Typed(object) => (&**object as &dyn Any).downcast_ref(),
             Body::Unstructured(_) => None,
         }
     }
 
-    /// The object if it was decoded without a type. [`Decoded::to_unstructured`] makes one of any object.
+    /// Returns the object if it was decoded as unstructured. [`Decoded::to_unstructured`] converts any
+    /// object.
     pub fn as_unstructured(&self) -> Option<&DynamicObject> {
-        match &self.parts.body {
+        match &self.inner.body {
             Body::Typed(_) => None,
             Body::Unstructured(object) => Some(object),
         }
     }
 
-    /// The object without its type, ready for a dynamic client.
+    /// Converts to an unstructured object, for a dynamic client.
     pub fn to_unstructured(&self) -> Result<DynamicObject, serde_json::Error> {
-        let mut fields = match &self.parts.body {
+        let mut fields = match &self.inner.body {
             Body::Unstructured(object) => return Ok((**object).clone()),
             Body::Typed(object) => object.to_json()?,
         };
@@ -133,17 +134,17 @@ impl Decoded {
                 fields.remove(field);
             }
         }
-        let types = TypeMeta { api_version: self.parts.gvk.api_version(), kind: self.parts.gvk.kind.clone() };
+        let types = TypeMeta { api_version: self.inner.gvk.api_version(), kind: self.inner.gvk.kind.clone() };
         Ok(DynamicObject { types: Some(types), metadata: self.metadata().clone(), data: fields })
     }
 
-    /// `apps/v1 Deployment shop/web`
+    /// Formats kind and key: `apps/v1 Deployment shop/web`.
     pub(super) fn describe(&self) -> String {
-        describe(&self.parts.gvk, self.metadata().namespace.as_deref(), self.metadata().name.as_deref())
+        describe(&self.inner.gvk, self.metadata().namespace.as_deref(), self.metadata().name.as_deref())
     }
 }
 
-/// An unstructured object from elsewhere, so that it can be converted. Without `types` its kind is empty.
+/// Wraps an unstructured object, so that it can be converted. Without `types` its kind is empty.
 impl From<DynamicObject> for Decoded {
     fn from(object: DynamicObject) -> Self {
         let gvk = match &object.types {
@@ -158,7 +159,7 @@ impl From<DynamicObject> for Decoded {
     }
 }
 
-/// Names the object; its contents stay out, since it may be a Secret.
+/// Formats kind and key only, since it may be a Secret.
 impl fmt::Debug for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Decoded({})", self.describe())
@@ -167,13 +168,13 @@ impl fmt::Debug for Decoded {
 
 impl Serialize for Decoded {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.parts.body {
+        match &self.inner.body {
             Body::Typed(object) => {
                 let mut value = object.to_json().map_err(S::Error::custom)?;
                 if let Value::Object(fields) = &mut value {
-                    // Not every type writes its own kind.
-                    fields.entry("apiVersion").or_insert_with(|| self.parts.gvk.api_version().into());
-                    fields.entry("kind").or_insert_with(|| self.parts.gvk.kind.as_str().into());
+                    // Not every type serialises its own kind.
+                    fields.entry("apiVersion").or_insert_with(|| self.inner.gvk.api_version().into());
+                    fields.entry("kind").or_insert_with(|| self.inner.gvk.kind.as_str().into());
                 }
                 value.serialize(serializer)
             }
@@ -182,7 +183,7 @@ impl Serialize for Decoded {
     }
 }
 
-/// What is known of an object, in one line.
+/// Formats kind and key, as far as known.
 pub(super) fn describe(gvk: &GroupVersionKind, namespace: Option<&str>, name: Option<&str>) -> String {
     match name {
         Some(name) => format!("{} {}", name_of(gvk), ObjectKey::new(namespace, name)),

@@ -1,7 +1,7 @@
-//! The documents of an input, before anybody looks into them.
+//! Splitting of an input into documents.
 //!
-//! YAML reserves a line that begins with `---` for the start of a document, whatever stands before it, so the input
-//! is cut there first. A broken document therefore ends at its own border and never takes the next one with it.
+//! In YAML a line that begins with `---` always starts a document, so the input is split there first. A
+//! malformed document therefore never affects the next one.
 
 use super::{
     error::{DecodeProblem, ReadError},
@@ -13,13 +13,13 @@ use super::{
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// Yields the values of all documents of an input; empty documents are passed over.
+/// Iterator over the values of all documents of an input; empty documents are skipped.
 pub(super) struct Documents<'i> {
     rest: &'i [u8],
     next_line: usize,
     limits: Limits,
     reader: Reader<'i>,
-    /// The value that showed that a piece is JSON.
+    /// The first value of a chunk, which was read to detect JSON.
     pending: Option<Node>,
 }
 
@@ -29,7 +29,7 @@ enum Reader<'i> {
     Json(JsonReader<'i>),
 }
 
-/// A piece of the input from one `---` to the next.
+/// A part of the input from one `---` to the next.
 struct Chunk<'i> {
     bytes: &'i [u8],
     first_line: usize,
@@ -41,7 +41,7 @@ impl<'i> Documents<'i> {
         Self { rest, next_line: 1, limits, reader: Reader::None, pending: None }
     }
 
-    /// The next value that is not null.
+    /// Returns the next value that is not null.
     pub(super) fn next(&mut self) -> Option<Result<Node, ReadError>> {
         loop {
             match self.pending.take().map(Ok).or_else(|| self.read()) {
@@ -57,7 +57,7 @@ impl<'i> Documents<'i> {
         }
     }
 
-    /// The next value of the piece at hand.
+    /// Returns the next value of the current chunk.
     fn read(&mut self) -> Option<Result<Node, ReadError>> {
         match &mut self.reader {
             Reader::None => None,
@@ -72,7 +72,7 @@ impl<'i> Documents<'i> {
         }
     }
 
-    /// Cuts off the next piece.
+    /// Splits off the next chunk.
     fn chunk(&mut self) -> Option<Chunk<'i>> {
         if self.rest.is_empty() {
             return None;
@@ -83,7 +83,7 @@ impl<'i> Documents<'i> {
         for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
             let text = line.strip_prefix(BOM).unwrap_or(line);
             if begins_document(text) {
-                // After directives the marker belongs to the same document; otherwise it begins the next one.
+                // After directives the marker belongs to the same document; otherwise it starts the next one.
                 if end > 0 && prologue != Prologue::Directives {
                     break;
                 }
@@ -99,7 +99,7 @@ impl<'i> Documents<'i> {
         Some(Chunk { bytes: bytes.strip_prefix(BOM).unwrap_or(bytes), first_line })
     }
 
-    /// Chooses the reader for a piece.
+    /// Selects the reader for a chunk.
     fn open(&mut self, chunk: &Chunk<'i>) -> Result<(), ReadError> {
         self.reader = Reader::None;
         let begin = Mark { line: chunk.first_line, column: 1 };
@@ -117,8 +117,9 @@ impl<'i> Documents<'i> {
         Ok(())
     }
 
-    /// Flow-style YAML begins with a brace too. If the first value reads as JSON, the text is a JSON stream; if not,
-    /// but all of it is good YAML, it is YAML; if it is neither, its quotes tell what it was meant to be.
+    /// Detects JSON. Flow-style YAML begins with a brace too. If the first value parses as JSON, the text is
+    /// a JSON stream; if not, but all of it is valid YAML, it is YAML; if it is neither, quoted keys decide
+    /// for JSON.
     fn reader_for(&mut self, text: &'i str, first_line: usize) -> Reader<'i> {
         let yaml = || Box::new(YamlReader::new(text, first_line, self.limits));
         let Some((json, line)) = json_part(text, first_line) else { return Reader::Yaml(yaml()) };
@@ -135,7 +136,7 @@ impl<'i> Documents<'i> {
     }
 }
 
-/// What a piece holds before its first `---`.
+/// State before the first `---` of a chunk.
 #[derive(PartialEq)]
 enum Prologue {
     Blank,
@@ -159,12 +160,12 @@ impl Prologue {
     }
 }
 
-/// Whether a line is a document marker: `---` with nothing or white space behind it.
+/// Returns whether a line is a document marker: `---` followed by nothing or white space.
 fn begins_document(line: &[u8]) -> bool {
     matches!(line.strip_prefix(b"---"), Some([] | [b' ' | b'\t' | b'\r' | b'\n', ..]))
 }
 
-/// The text from its opening brace or bracket on and the line of that, if the first thing in it is one.
+/// Returns the text from its opening brace or bracket and the line of that, if the content starts with one.
 fn json_part(text: &str, first_line: usize) -> Option<(&str, usize)> {
     let mut at = 0;
     for (line, part) in (first_line..).zip(text.split_inclusive('\n')) {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_separate_documents_and_empty_ones_are_passed_over() {
+    fn markers_separate_documents_and_empty_ones_are_skipped() {
         let input = "# a header\n---\n---\na: 1\n--- # next\n\n# only a comment\n---\nb: 2\n---\n~\n---\n";
         assert_eq!(good(input), [document(4, r#"{"a":1}"#), document(9, r#"{"b":2}"#)]);
         assert_eq!(good(""), []);
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_inside_a_text_is_no_marker() {
+    fn a_marker_inside_a_scalar_is_no_marker() {
         let input = "a: |\n  ---\n  x\nb: ---y\nc: '\n  --- z'\n";
         assert_eq!(good(input), [document(1, r#"{"a":"---\nx\n","b":"---y","c":" --- z"}"#)]);
     }
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_document_hides_no_other() {
+    fn a_malformed_document_does_not_affect_the_others() {
         let input = "a: 1\n---\nb: [1\n---\nc: \"open\nd: 2\n---\n{\"e\": 1\n---\nf: 6\n";
         let found = read(input);
         let lines: Vec<_> = found
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_document_before_an_end_marker_hides_no_other() {
+    fn a_malformed_document_before_an_end_marker_does_not_affect_the_others() {
         let found = read("a: [1\n...\nb: 2\n...\n~: x\n...\nc: 3\n");
         let good: Vec<_> = found.iter().filter_map(|next| next.as_ref().ok()).collect();
         assert_eq!(good, [&document(3, r#"{"b":2}"#), &document(7, r#"{"c":3}"#)], "{found:?}");
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf_8_are_refused_with_their_line() {
+    fn bytes_that_are_not_utf_8_are_rejected_with_their_line() {
         let input = b"a: 1\n---\nb: 2\nc: \xff\n---\nd: 4\n";
         let mut documents = Documents::new(input, Limits::default());
         assert!(documents.next().unwrap().is_ok());
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_above_the_limit_is_refused_and_the_next_is_read() {
+    fn a_document_above_the_limit_is_rejected_and_the_next_is_read() {
         let limits = Limits { bytes: 20, ..Limits::default() };
         let input = "a: 1\n---\nb: 0123456789012345678901\n---\nc: 3\n";
         let mut documents = Documents::new(input.as_bytes(), limits);

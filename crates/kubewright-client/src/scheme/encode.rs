@@ -1,8 +1,8 @@
-//! Objects into YAML and JSON.
+//! Encoding of objects as YAML and JSON.
 //!
-//! The same object always gives the same text: `apiVersion`, `kind`, `metadata` first and `status` last, everything
-//! else in alphabetical order, as `kubectl get -o yaml` does below the top. Words that a YAML 1.1 reader would take
-//! for something else (`yes`, `0777`, `1e3`) are quoted, in keys too.
+//! The output is deterministic: `apiVersion`, `kind`, `metadata` first and `status` last, everything else in
+//! alphabetical order, as `kubectl get -o yaml` does below the top level. Strings that a YAML 1.1 reader
+//! would resolve to another type (`yes`, `0777`, `1e3`) are quoted, in keys too.
 
 use serde::{
     Serialize, Serializer,
@@ -11,9 +11,9 @@ use serde::{
 use serde_json::Value;
 use serde_saphyr::{DoubleQuoted, SerializerOptions};
 
-use super::scalar::{Plain, resolve};
+use super::scalar::{Scalar, resolve};
 
-/// Why an object cannot be written.
+/// Error from encoding an object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
@@ -31,7 +31,7 @@ pub enum EncodeError {
     Yaml(#[from] serde_saphyr::SerializeError),
 }
 
-/// One object as YAML.
+/// Encodes one object as YAML.
 ///
 /// ```
 /// use kubewright::{k8s_openapi::api::core::v1::ConfigMap, scheme::to_yaml};
@@ -48,12 +48,12 @@ pub enum EncodeError {
 pub fn to_yaml(object: &impl Serialize) -> Result<String, EncodeError> {
     let object = object_fields(object)?;
     let mut options = SerializerOptions::default();
-    // Long texts stay on one line: folding them would make the text depend on its length.
+    // Long strings stay on one line: with folding, the layout would depend on their length.
     options.folded_wrap_chars = usize::MAX;
-    Ok(serde_saphyr::to_string_with_options(&Ordered::top(&object, Words::Quoted), options)?)
+    Ok(serde_saphyr::to_string_with_options(&Ordered::top(&object, Quoting::Yaml11), options)?)
 }
 
-/// Objects as one YAML stream, separated by `---`.
+/// Encodes objects as one YAML stream, separated by `---`.
 pub fn to_yaml_stream<T: Serialize>(objects: impl IntoIterator<Item = T>) -> Result<String, EncodeError> {
     let mut stream = String::new();
     for object in objects {
@@ -65,20 +65,20 @@ pub fn to_yaml_stream<T: Serialize>(objects: impl IntoIterator<Item = T>) -> Res
     Ok(stream)
 }
 
-/// One object as JSON, indented for reading, with a line break at the end.
+/// Encodes one object as indented JSON, with a line break at the end.
 pub fn to_json(object: &impl Serialize) -> Result<String, EncodeError> {
     let object = object_fields(object)?;
-    let mut text = serde_json::to_string_pretty(&Ordered::top(&object, Words::Plain))?;
+    let mut text = serde_json::to_string_pretty(&Ordered::top(&object, Quoting::None))?;
     text.push('\n');
     Ok(text)
 }
 
-/// Objects as a JSON stream, one object a line.
+/// Encodes objects as a JSON stream, one object per line.
 pub fn to_json_stream<T: Serialize>(objects: impl IntoIterator<Item = T>) -> Result<String, EncodeError> {
     let mut stream = String::new();
     for object in objects {
         let object = object_fields(&object)?;
-        stream.push_str(&serde_json::to_string(&Ordered::top(&object, Words::Plain))?);
+        stream.push_str(&serde_json::to_string(&Ordered::top(&object, Quoting::None))?);
         stream.push('\n');
     }
     Ok(stream)
@@ -94,27 +94,27 @@ fn object_fields(object: &impl Serialize) -> Result<Value, EncodeError> {
     Ok(fields)
 }
 
-/// A value whose objects are written with their keys in order.
+/// A value whose object keys are serialised in order.
 struct Ordered<'a> {
     value: &'a Value,
-    words: Words,
+    quoting: Quoting,
     top: bool,
 }
 
-/// Whether keys that look like other values need quotes.
+/// Whether strings that resolve to other types are quoted.
 #[derive(Clone, Copy, PartialEq)]
-enum Words {
-    Plain,
-    Quoted,
+enum Quoting {
+    None,
+    Yaml11,
 }
 
 impl<'a> Ordered<'a> {
-    fn top(value: &'a Value, words: Words) -> Self {
-        Self { value, words, top: true }
+    fn top(value: &'a Value, quoting: Quoting) -> Self {
+        Self { value, quoting, top: true }
     }
 
     fn inside(&self, value: &'a Value) -> Self {
-        Self { value, words: self.words, top: false }
+        Self { value, quoting: self.quoting, top: false }
     }
 }
 
@@ -126,7 +126,7 @@ impl Serialize for Ordered<'_> {
                 fields.sort_by_key(|(key, _)| (if self.top { rank(key) } else { 0 }, *key));
                 let mut map = serializer.serialize_map(Some(fields.len()))?;
                 for (key, value) in fields {
-                    if self.words == Words::Quoted && resolve(key) != Plain::Text {
+                    if self.quoting == Quoting::Yaml11 && resolve(key) != Scalar::Str {
                         map.serialize_entry(&DoubleQuoted(key), &self.inside(value))?;
                     } else {
                         map.serialize_entry(key, &self.inside(value))?;
@@ -141,7 +141,7 @@ impl Serialize for Ordered<'_> {
                 }
                 seq.end()
             }
-            Value::String(text) if self.words == Words::Quoted && unfit_for_block(text) => {
+            Value::String(text) if self.quoting == Quoting::Yaml11 && unfit_for_block(text) => {
                 DoubleQuoted(text).serialize(serializer)
             }
             scalar => scalar.serialize(serializer),
@@ -149,13 +149,13 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// Texts of several lines are written as blocks, except where blocks are fragile: Go's reader takes no tab at the
-/// beginning of one, and line breaks at the end of one change with the blank lines that somebody adds behind it.
+/// Returns whether a multi-line string must not be a block scalar: Go's reader rejects a tab at the beginning
+/// of one, and trailing line breaks would change with blank lines added after it.
 fn unfit_for_block(text: &str) -> bool {
     text.contains('\n') && (text.starts_with([' ', '\t', '\n']) || text.ends_with("\n\n"))
 }
 
-/// The place of a field at the top of an object.
+/// Returns the sort order of a top-level field.
 fn rank(key: &str) -> u8 {
     match key {
         "apiVersion" => 0,

@@ -1,4 +1,4 @@
-//! What can be wrong with a document, and where.
+//! Decode errors and their locations.
 
 use std::{fmt, sync::Arc};
 
@@ -6,10 +6,10 @@ use kube::core::GroupVersionKind;
 
 use super::node::Mark;
 
-/// Where a document or an object came from.
+/// Position of a document or an object in its input.
 ///
-/// Displayed as `manifests.yaml:14:3: document 2, items[0]`, or `line 14, column 3: document 2` without a file
-/// name.
+/// Displayed as `manifests.yaml:14:3: document 2, items[0]`, or `line 14, column 3: document 2` without a
+/// file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     pub(super) file: Option<Arc<str>>,
@@ -19,34 +19,34 @@ pub struct Location {
 }
 
 impl Location {
-    /// The file name that the decoder was given.
+    /// Returns the file name that the decoder was given.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
 
-    /// The number of the document in the input, from 1. Empty documents are not counted.
+    /// Returns the number of the document in the input, from 1. Empty documents are not counted.
     pub fn document(&self) -> usize {
         self.document
     }
 
-    /// The place inside a `kind: List`, such as `items[2]`.
+    /// Returns the path inside a `kind: List`, such as `items[2]`.
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
     }
 
-    /// The line in the whole input, from 1.
+    /// Returns the line in the whole input, from 1.
     pub fn line(&self) -> usize {
         self.at.line
     }
 
-    /// The column in that line, from 1: characters in YAML, bytes in JSON.
+    /// Returns the column in that line, from 1: characters in YAML, bytes in JSON.
     pub fn column(&self) -> usize {
         self.at.column
     }
 }
 
 impl Location {
-    /// The same document at another place, unless the value there was made and not read.
+    /// Returns the location with another position, unless the value was not read from a text.
     pub(super) fn moved_to(mut self, at: Mark) -> Self {
         if at.line != 0 {
             self.at = at;
@@ -70,7 +70,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// A document, or one object of a list, that could not be decoded.
+/// Error from decoding a document, or one object of a list.
 ///
 /// The message names the file if it is known, the line in the whole input, the document and the object:
 ///
@@ -99,17 +99,17 @@ impl DecodeError {
         Self { at: Box::new(at), object: object.map(Into::into), problem: Box::new(problem) }
     }
 
-    /// Where the fault is.
+    /// Returns the location of the error.
     pub fn location(&self) -> &Location {
         &self.at
     }
 
-    /// What is known about the object, such as `apps/v1 Deployment shop/web`.
+    /// Returns kind and key of the object, as far as known, such as `apps/v1 Deployment shop/web`.
     pub fn object(&self) -> Option<&str> {
         self.object.as_deref()
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn problem(&self) -> &DecodeProblem {
         &self.problem
     }
@@ -125,10 +125,10 @@ impl fmt::Display for DecodeError {
     }
 }
 
-/// What is wrong with a document.
+/// Kind of a [`DecodeError`].
 ///
-/// A manifest may hold secrets: the decoder quotes no text of the document, and for a `Secret` no value at all, not
-/// even where the message is the type's own.
+/// A manifest may hold secrets: the decoder quotes no string of the document, and for a `Secret` no value at
+/// all, not even in a message of the type itself.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeProblem {
@@ -138,22 +138,22 @@ pub enum DecodeProblem {
     /// Neither YAML nor JSON.
     #[error("{message}")]
     Syntax {
-        /// What the reader stumbled over.
+        /// The message of the parser.
         message: String,
     },
-    /// The document is larger than the decoder was told to accept.
+    /// The document is larger than the decoder's limit.
     #[error("the document is larger than {limit} bytes; raise it with Decoder::max_document_bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// Mappings and lists inside each other without end.
+    /// Objects and lists are nested too deeply.
     #[error("more than {limit} levels of objects and lists inside each other")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
-    /// The aliases of the document would make it larger than a document may be.
+    /// The aliases of the document expand beyond the size limit.
     #[error("the aliases of this document unfold to more than {limit} bytes; write the values out")]
     TooManyAliases {
         /// The limit.
@@ -162,10 +162,10 @@ pub enum DecodeProblem {
     /// The document is a scalar or a list.
     #[error("a Kubernetes object is needed here, but this is {found}")]
     NotAnObject {
-        /// What it is.
+        /// The type of the document.
         found: &'static str,
     },
-    /// `apiVersion` or `kind` is missing or no text.
+    /// `apiVersion` or `kind` is missing or not a string.
     #[error("the object has no {field}; every object needs apiVersion and kind")]
     NoType {
         /// `apiVersion` or `kind`.
@@ -174,7 +174,7 @@ pub enum DecodeProblem {
     /// `apiVersion` is not `version` or `group/version`.
     #[error("{api_version:?} is not an apiVersion: write it as version or group/version")]
     BadApiVersion {
-        /// What was written.
+        /// The invalid value.
         api_version: String,
     },
     /// No type is registered for the kind.
@@ -189,28 +189,28 @@ pub enum DecodeProblem {
         /// The versions of the same kind that are registered.
         registered: Vec<String>,
     },
-    /// A value does not fit its field.
+    /// A value is not valid for its field.
     #[error("{}{message}", Prefix(path))]
     Invalid {
         /// The field, such as `spec.replicas`; empty for the object itself.
         path: String,
-        /// What does not fit.
+        /// The reason.
         message: String,
     },
     /// Unknown fields or repeated keys, in strict mode.
     #[error("{}", Issues(.0))]
     Strict(Vec<Issue>),
-    /// One object of a type was asked for and the input holds something else.
+    /// The input is not one object of the requested type.
     #[error("{wanted} was asked for, but {found}")]
-    NotThatOne {
-        /// The type that was asked for.
+    NotRequestedObject {
+        /// The requested type.
         wanted: String,
-        /// What the input holds.
+        /// The content of the input.
         found: String,
     },
 }
 
-/// A field that nobody reads, or a key that was written twice: an error in strict mode, a warning otherwise.
+/// An unknown field or a repeated key: an error in strict mode, a warning otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub(super) path: String,
@@ -225,22 +225,22 @@ pub(super) enum IssueKind {
 }
 
 impl Issue {
-    /// The field, such as `spec.template.spec.containers[0].imagePullPolcy`.
+    /// Returns the path of the field, such as `spec.template.spec.containers[0].imagePullPolcy`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The line in the whole input, from 1.
+    /// Returns the line in the whole input, from 1.
     pub fn line(&self) -> usize {
         self.at.line
     }
 
-    /// The column, from 1.
+    /// Returns the column, from 1.
     pub fn column(&self) -> usize {
         self.at.column
     }
 
-    /// Whether a key was written twice; otherwise the type does not know the field.
+    /// Returns whether a key is repeated; otherwise the field is unknown.
     pub fn is_repeated(&self) -> bool {
         matches!(self.kind, IssueKind::Repeated { .. })
     }
@@ -263,7 +263,7 @@ impl fmt::Display for Issue {
     }
 }
 
-/// Shows the first issues; a document of the wrong shape can have thousands.
+/// Formats the first issues; a document of the wrong shape can have thousands.
 struct Issues<'a>(&'a [Issue]);
 
 impl fmt::Display for Issues<'_> {
@@ -298,7 +298,7 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-/// A fault before the document is known to be an object.
+/// Error before the document is known to be an object.
 #[derive(Debug)]
 pub(super) struct ReadError {
     pub(super) at: Mark,

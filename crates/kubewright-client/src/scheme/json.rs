@@ -1,7 +1,7 @@
-//! JSON values, one after the other, into nodes.
+//! Parser of JSON streams into nodes.
 //!
-//! `serde_json` reads the strings and the numbers; the structure is read here because a node must know its line,
-//! and because a key written twice must be noticed.
+//! `serde_json` parses strings and numbers; the structure is parsed here because nodes have positions and
+//! repeated keys are detected.
 
 use serde_json::Number;
 
@@ -11,7 +11,7 @@ use super::{
     node::{Mapping, Mark, Node, NodeValue},
 };
 
-/// Reads the JSON values of a text. Between them may be white space and lines that begin with `#`.
+/// Reader of the JSON values of a text. White space and lines that begin with `#` may separate them.
 pub(super) struct JsonReader<'t> {
     text: &'t str,
     position: usize,
@@ -25,13 +25,14 @@ impl<'t> JsonReader<'t> {
         Self { text, position: 0, line: first_line, line_begins_at: 0, limits }
     }
 
-    /// The next value, or `None` at the end of the text. After an error, [`JsonReader::skip_to_next`] goes on.
+    /// Returns the next value, or `None` at the end of the text. After an error, [`JsonReader::skip_to_next`]
+    /// resumes.
     pub(super) fn next(&mut self) -> Option<Result<Node, ReadError>> {
         self.skip_space_and_comments();
         if self.position == self.text.len() { None } else { Some(self.value(0)) }
     }
 
-    /// Goes to the next line that begins with an opening brace, which is how every JSON writer begins a document.
+    /// Skips to the next line that begins with an opening brace, the usual start of a document. Returns
     /// `false` if there is none.
     pub(super) fn skip_to_next(&mut self) -> bool {
         while let Some(end) = memchr::memchr(b'\n', &self.text.as_bytes()[self.position..]) {
@@ -140,7 +141,7 @@ impl<'t> JsonReader<'t> {
         }
     }
 
-    /// After an element: `true` for a comma, `false` for the closing bracket.
+    /// Consumes a separator: returns `true` for a comma, `false` for the closing bracket.
     fn another(&mut self, close: u8) -> Result<bool, ReadError> {
         self.skip_space();
         match self.peek() {
@@ -195,7 +196,7 @@ impl<'t> JsonReader<'t> {
             rest.find(|c: char| !matches!(c, '0'..='9' | '.' | 'e' | 'E' | '+' | '-')).unwrap_or(rest.len());
         let digits = &rest[..end];
         let number = match serde_json::from_str::<Number>(digits) {
-            // serde_json may miss a float by its last bit; the standard library never does.
+            // serde_json may round a float differently in its last bit than the standard library.
             Ok(number) if number.is_f64() => digits.parse().ok().and_then(Number::from_f64),
             number => number.ok(),
         };
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_value_does_not_hide_the_next_line() {
+    fn a_malformed_value_does_not_affect_the_next_line() {
         let values = read("{\"a\":1}\n{\"b\": \n \"x\" oops}\n{\"c\":3}\n");
         assert_eq!(values.len(), 3);
         assert!(values[0].is_ok() && values[2].is_ok());
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serde_json_refuses_is_refused_here() {
+    fn input_that_serde_json_rejects_is_rejected() {
         for text in [
             "{",
             "[1,]",
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_key_is_remembered_with_both_lines() {
+    fn a_repeated_key_is_recorded_with_both_lines() {
         let mut reader = JsonReader::new("{\"a\": 1,\n \"a\": 2}", 10, Limits::default());
         let node = reader.next().unwrap().unwrap();
         let mut found = Vec::new();

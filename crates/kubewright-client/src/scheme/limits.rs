@@ -1,22 +1,22 @@
-//! How much one document may ask of the reader.
+//! Limits for one document.
 
-/// Bounds for one document, so that no input can make the reader use memory or stack without end.
+/// Limits for one document, so that no input can exhaust memory or stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of one document, and bytes that its aliases may add to it.
+    /// Maximum bytes of one document, and maximum bytes that its aliases may add.
     pub(super) bytes: usize,
-    /// Levels of mappings and sequences inside each other.
+    /// Maximum nesting of mappings and sequences.
     pub(super) depth: usize,
 }
 
 impl Limits {
-    /// Deeper than this, the recursion of the types' own deserializers could meet the end of a small stack.
+    /// Deeper nesting could overflow a small stack in the recursion of the types' deserializers.
     pub(super) const MAX_DEPTH: usize = 128;
 }
 
 impl Default for Limits {
-    /// The API server refuses requests above 3 MiB, and every object is smaller than that; 16 MiB leave room for
-    /// `kind: List` documents. No built-in type nests deeper than about 40 levels, CRD schemas reach 60.
+    /// The API server rejects requests above 3 MiB, so every object is smaller; 16 MiB leave room for `kind:
+    /// List` documents. No built-in type nests deeper than about 40 levels, CRD schemas reach 60.
     fn default() -> Self {
         Self { bytes: 16 * 1024 * 1024, depth: Self::MAX_DEPTH }
     }

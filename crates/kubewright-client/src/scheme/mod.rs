@@ -1,8 +1,8 @@
-//! Types, kinds and documents: what `runtime.Scheme` and its codecs are to Go.
+//! Scheme and codecs; Go's `runtime.Scheme` and `serializer`.
 //!
-//! A [`Scheme`] knows which Rust type stands for which kind (`apps/v1 Deployment` ↔
-//! [`Deployment`](k8s_openapi::api::apps::v1::Deployment)), how to fill in defaults and how to convert between the
-//! versions of a kind. With it, any YAML or JSON text becomes objects:
+//! A [`Scheme`] maps kinds to Rust types (`apps/v1 Deployment` ↔
+//! [`Deployment`](k8s_openapi::api::apps::v1::Deployment)), and has the defaulting and conversion functions
+//! of the types. It decodes any YAML or JSON text into objects:
 //!
 //! ```
 //! use kubewright::{
@@ -35,22 +35,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`Scheme::builder`] registers types, defaulting functions and conversion functions; [`Scheme::kubernetes`] has
-//!   the built-in kinds.
-//! - [`Scheme::decode`] is strict; [`Scheme::decoder`] has the settings: lenient, unknown kinds as unstructured
+//! - [`Scheme::builder`] registers types, defaulting functions and conversion functions;
+//!   [`Scheme::kubernetes`] has the built-in kinds.
+//! - [`Scheme::decode`] is strict; [`Scheme::decoder`] has options: lenient, unknown kinds as unstructured
 //!   objects, defaults, file name, limits.
-//! - [`Scheme::convert`] converts between types, [`Scheme::convert_object`] a decoded object to an `apiVersion`.
-//! - [`to_yaml`], [`to_json`] and their stream forms write objects.
+//! - [`Scheme::convert`] converts between types, [`Scheme::convert_object`] a decoded object to an
+//!   `apiVersion`.
+//! - [`to_yaml`], [`to_json`] and their stream forms encode objects.
 //!
 //! # Pitfalls
-//! - Words mean what they mean to `kubectl`, which is YAML 1.1: an unquoted `yes`, `on` or `n` is a boolean and
-//!   `0644` is the number 420. In a text field that is an error with the line, never a silent change. In an
-//!   unstructured object there is no field to check against: `version: 1.10` is the number 1.1 there, as it is for
-//!   `kubectl`, and the *key* `on` is `"true"`. Quote what is meant as text.
-//! - Strict decoding asks the type which fields it knows. A type with `#[serde(flatten)]` takes whatever comes, so
-//!   nothing inside it is ever reported as unknown.
-//! - Defaults run on request only, and a conversion runs none.
-//! - Decoding does not validate: that is the API server's business.
+//! - Scalars resolve as in `kubectl`, which is YAML 1.1: an unquoted `yes`, `on` or `n` is a boolean and
+//!   `0644` is the number 420. In a string field that is an error with the line, never a silent change. In an
+//!   unstructured object there is no field to check against: `version: 1.10` is the number 1.1 there, as it
+//!   is for `kubectl`, and the *key* `on` is `"true"`. Quote strings.
+//! - Strict decoding relies on the field names of the type. A type with `#[serde(flatten)]` accepts
+//!   everything, so no field inside it is ever reported as unknown.
+//! - Defaulting functions run on request only, and never in a conversion.
+//! - Decoding does not validate; the API server does.
 
 mod builder;
 mod builtin;

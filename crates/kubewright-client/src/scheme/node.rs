@@ -1,12 +1,12 @@
-//! A document as a tree that remembers where each value stood.
+//! Document tree with positions.
 //!
-//! YAML and JSON are both read into this tree; typed objects, unstructured objects and error messages are made
-//! from it. It holds what JSON can hold, plus line and column of every value and key.
+//! YAML and JSON are both parsed into this tree; typed objects, unstructured objects and error messages are
+//! made from it. It holds the JSON data model, plus line and column of every value and key.
 
 use indexmap::{IndexMap, map::Entry};
 use serde_json::{Map, Number, Value};
 
-/// A place in the whole input, counted from 1. Line 0 means that the value came from memory, not from a text.
+/// A position in the whole input, counted from 1. Line 0 means that the value was not read from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Mark {
     pub(super) line: usize,
@@ -18,12 +18,11 @@ pub(super) struct Mark {
 pub(super) struct Node {
     pub(super) at: Mark,
     pub(super) value: NodeValue,
-    /// The word as it was written, where reading it changed its look: `yes` is kept beside `true`, so that a
-    /// message about the boolean can name the word.
+    /// The scalar as written, where it differs from its value: `yes` is kept beside `true` for messages.
     pub(super) written: Option<Box<str>>,
 }
 
-/// What a value is.
+/// The type and content of a value.
 #[derive(Debug, Clone)]
 pub(super) enum NodeValue {
     Null,
@@ -34,22 +33,22 @@ pub(super) enum NodeValue {
     Mapping(Mapping),
 }
 
-/// The fields of an object in the order in which they were written.
+/// The fields of an object in the order of the input.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mapping {
     pub(super) fields: IndexMap<String, Field>,
-    /// Keys that were written again, with the place of each repetition. The last value is the one kept.
+    /// The repeated keys, with the position of each repetition. The last value is kept.
     pub(super) repeated: Vec<Repeated>,
 }
 
-/// The value of a key, and where the key stood.
+/// The value of a key, and the position of the key.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub(super) key_at: Mark,
     pub(super) node: Node,
 }
 
-/// A key that was written more than once.
+/// A repeated key.
 #[derive(Debug, Clone)]
 pub(super) struct Repeated {
     pub(super) key: String,
@@ -58,7 +57,7 @@ pub(super) struct Repeated {
 }
 
 impl Mapping {
-    /// Sets a field as YAML readers for Kubernetes do: the last value of a repeated key wins.
+    /// Sets a field; the last value of a repeated key wins, as in YAML readers for Kubernetes.
     pub(super) fn insert(&mut self, key: String, key_at: Mark, node: Node) {
         match self.fields.entry(key) {
             Entry::Vacant(free) => {
@@ -72,7 +71,7 @@ impl Mapping {
         }
     }
 
-    /// Adds the fields of a `<<` merge that are not there yet.
+    /// Adds the fields of a `<<` merge that do not exist yet.
     pub(super) fn merge(&mut self, other: Mapping) {
         for (key, field) in other.fields {
             self.fields.entry(key).or_insert(field);
@@ -91,7 +90,7 @@ impl Mapping {
     }
 }
 
-/// What one value costs beside its text, in the currency of [`Node::weight`].
+/// The overhead of one value in [`Node::weight`].
 const VALUE_WEIGHT: usize = 64;
 
 impl Node {
@@ -99,7 +98,7 @@ impl Node {
         Self { at, value, written: None }
     }
 
-    /// About how many bytes a copy of this value takes; aliases are paid for with it.
+    /// Returns the approximate size in bytes of a copy, which limits the expansion of aliases.
     pub(super) fn weight(&self) -> usize {
         VALUE_WEIGHT
             + match &self.value {
@@ -112,7 +111,7 @@ impl Node {
             }
     }
 
-    /// How many levels of sequences and mappings this value has: 0 for a scalar.
+    /// Returns the nesting of sequences and mappings: 0 for a scalar.
     pub(super) fn depth(&self) -> usize {
         match &self.value {
             NodeValue::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
@@ -123,7 +122,7 @@ impl Node {
         }
     }
 
-    /// What the value is, in words for a message.
+    /// Returns the type of the value, for messages.
     pub(super) fn describe(&self) -> &'static str {
         match &self.value {
             NodeValue::Null => "null",
@@ -135,7 +134,7 @@ impl Node {
         }
     }
 
-    /// The same value without its places.
+    /// Converts to JSON, without positions.
     pub(super) fn into_json(self) -> Value {
         match self.value {
             NodeValue::Null => Value::Null,
@@ -147,7 +146,7 @@ impl Node {
         }
     }
 
-    /// Whether any key in the value was written twice.
+    /// Returns whether any key in the value is repeated.
     pub(super) fn has_repeated(&self) -> bool {
         match &self.value {
             NodeValue::Sequence(items) => items.iter().any(Node::has_repeated),
@@ -158,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Calls `found` with the path and the record of every key that was written twice.
+    /// Calls `found` with the path and the record of every repeated key.
     pub(super) fn each_repeated(&self, path: &str, found: &mut impl FnMut(String, &Repeated)) {
         match &self.value {
             NodeValue::Sequence(items) => {
@@ -185,7 +184,7 @@ impl Mapping {
     }
 }
 
-/// `spec` and `replicas` make `spec.replicas`; a key with dots is put in brackets so that the path stays readable.
+/// Joins a path and a key: `spec.replicas`; a key with dots is put in brackets.
 pub(super) fn join(path: &str, key: &str) -> String {
     match (path.is_empty(), key.contains('.')) {
         (true, false) => key.to_owned(),

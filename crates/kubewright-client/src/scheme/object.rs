@@ -1,4 +1,4 @@
-//! A typed object behind one face, so that objects of many types can travel in one list.
+//! Type-erased objects and registrations.
 
 use std::any::{Any, TypeId, type_name};
 
@@ -14,7 +14,7 @@ use super::{
     node::Node,
 };
 
-/// What every object can do whatever its type. The way back to the type is `dyn Any`.
+/// A typed object behind a trait object. `dyn Any` leads back to the type.
 pub(super) trait Object: Any + Send + Sync {
     fn metadata(&self) -> &ObjectMeta;
     fn to_json(&self) -> Result<Value, serde_json::Error>;
@@ -30,7 +30,7 @@ impl<K: Resource<DynamicType = ()> + Serialize + Send + Sync + 'static> Object f
     }
 }
 
-/// The object as its type, or as it was if it has another.
+/// Downcasts an object, or returns it unchanged.
 pub(super) fn downcast<K: 'static>(object: Box<dyn Object>) -> Result<K, Box<dyn Object>> {
     if (&*object as &dyn Any).is::<K>() {
         let object: Box<dyn Any> = object;
@@ -40,10 +40,10 @@ pub(super) fn downcast<K: 'static>(object: Box<dyn Object>) -> Result<K, Box<dyn
     }
 }
 
-/// A value of any type, on its way through conversion functions.
+/// A value of any type in a conversion.
 pub(super) type AnyBox = Box<dyn Any + Send + Sync>;
 
-/// A kind and the Rust type that stands for it.
+/// A kind and its Rust type.
 pub(super) struct Registered {
     pub(super) gvk: GroupVersionKind,
     pub(super) id: TypeId,
@@ -53,10 +53,10 @@ pub(super) struct Registered {
     pub(super) defaults: Vec<DefaultFn>,
 }
 
-/// Makes an object, and tells which fields of the node it has no place for.
+/// Decodes an object, and reports the ignored fields.
 type DecodeFn = fn(Node) -> Result<(Box<dyn Object>, Vec<Issue>), NodeError>;
 
-/// A defaulting function behind its type.
+/// A type-erased defaulting function.
 pub(super) type DefaultFn = Box<dyn Fn(&mut dyn Any) + Send + Sync>;
 
 impl Registered {
@@ -81,7 +81,7 @@ impl Registered {
         TypeName { id: self.id, name: self.name }
     }
 
-    /// Takes an object that a conversion to this type has made.
+    /// Wraps the result of a conversion to this type.
     pub(super) fn adopt(&self, object: AnyBox) -> Box<dyn Object> {
         (self.adopt)(object).expect("a conversion makes the type that it is filed under")
     }
@@ -93,7 +93,7 @@ impl Registered {
     }
 }
 
-/// The kind of a type.
+/// Returns the kind of a type.
 pub(super) fn gvk_of<K: Resource<DynamicType = ()>>() -> GroupVersionKind {
     GroupVersionKind {
         group: K::group(&()).into(),
@@ -102,7 +102,7 @@ pub(super) fn gvk_of<K: Resource<DynamicType = ()>>() -> GroupVersionKind {
     }
 }
 
-/// `apps/v1 Deployment`
+/// Formats a kind: `apps/v1 Deployment`.
 pub(super) fn name_of(gvk: &GroupVersionKind) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }

@@ -1,4 +1,4 @@
-//! The scheme itself: kind ↔ type, and what can be done with a type.
+//! The scheme: kinds, types and their functions.
 
 use std::{
     any::TypeId,
@@ -19,8 +19,7 @@ use super::{
     object::{Registered, name_of},
 };
 
-/// The types of a program and what is known about them. It does not change once built; a clone is a handle to the
-/// same scheme.
+/// Registry of kinds, their Rust types and their functions. Immutable once built; cheap to clone.
 #[derive(Clone)]
 pub struct Scheme {
     pub(super) inner: Arc<Inner>,
@@ -33,38 +32,39 @@ pub(super) struct Inner {
 }
 
 impl Scheme {
-    /// Begins an empty scheme.
+    /// Returns a builder of an empty scheme.
     pub fn builder() -> SchemeBuilder {
         SchemeBuilder::default()
     }
 
-    /// The kind of a registered type.
+    /// Returns the kind of a registered type.
     pub fn gvk_of<K: 'static>(&self) -> Option<&GroupVersionKind> {
         self.gvk_of_type(TypeId::of::<K>())
     }
 
-    /// The kind of a registered type that is known by its id.
+    /// Returns the kind of a registered type by its id.
     pub fn gvk_of_type(&self, id: TypeId) -> Option<&GroupVersionKind> {
         self.by_type(id).map(|registered| &registered.gvk)
     }
 
-    /// The type that stands for a kind.
+    /// Returns the type of a kind.
     pub fn type_of(&self, gvk: &GroupVersionKind) -> Option<TypeId> {
         self.registered(gvk).map(|registered| registered.id)
     }
 
-    /// Whether a type is registered.
-    pub fn knows<K: 'static>(&self) -> bool {
+    /// Returns whether a type is registered.
+    pub fn is_registered<K: 'static>(&self) -> bool {
         self.inner.by_type.contains_key(&TypeId::of::<K>())
     }
 
-    /// All API groups with a registered kind, in alphabetical order; the core group is the empty one.
+    /// Returns all API groups with a registered kind, in alphabetical order; the core group is the empty one.
     pub fn groups(&self) -> Vec<&str> {
         let groups: BTreeSet<_> = self.inner.kinds.keys().map(|gvk| gvk.group.as_str()).collect();
         groups.into_iter().collect()
     }
 
-    /// The versions of a group, the preferred one first: stable before beta before alpha, newer before older.
+    /// Returns the versions of a group, the preferred one first: stable before beta before alpha, newer
+    /// before older.
     pub fn versions(&self, group: &str) -> Vec<&str> {
         let versions: BTreeSet<_> = self
             .inner
@@ -76,7 +76,7 @@ impl Scheme {
         by_preference(versions, |version| version)
     }
 
-    /// The kinds of a group in alphabetical order, each in its versions, the preferred one first.
+    /// Returns the kinds of a group in alphabetical order, each in its versions, the preferred one first.
     pub fn kinds(&self, group: &str) -> Vec<&GroupVersionKind> {
         let mut kinds =
             by_preference(self.inner.kinds.keys().filter(|gvk| gvk.group == group), |gvk| &gvk.version);
@@ -84,7 +84,7 @@ impl Scheme {
         kinds
     }
 
-    /// A kind in its preferred version.
+    /// Returns a kind in its preferred version.
     pub fn preferred(&self, group: &str, kind: &str) -> Option<&GroupVersionKind> {
         self.kinds(group).into_iter().find(|gvk| gvk.kind == kind)
     }
@@ -96,7 +96,8 @@ impl Scheme {
         }
     }
 
-    /// Converts an object to another type: itself if the types are the same, otherwise directly or over a hub.
+    /// Converts an object to another type: itself if the types are the same, otherwise directly or over a
+    /// hub.
     ///
     /// See [`SchemeBuilder::convert`] for an example. No defaults are applied.
     pub fn convert<A, B>(&self, object: &A) -> Result<B, ConvertError>
@@ -109,9 +110,10 @@ impl Scheme {
 
     /// Converts an object to the same kind in another `apiVersion`, as a conversion webhook does.
     ///
-    /// An unstructured object is given its type first, so its kind must be registered too; convert a
-    /// [`DynamicObject`](kube::core::DynamicObject) with `scheme.convert_object(object.into(), "group/version")` and
-    /// [`Decoded::to_unstructured`]. An object that has the version already comes back as it is.
+    /// An unstructured object is decoded into its type first, so its kind must be registered too; convert a
+    /// [`DynamicObject`](kube::core::DynamicObject) with `scheme.convert_object(object.into(),
+    /// "group/version")` and [`Decoded::to_unstructured`]. An object that has the version already is returned
+    /// unchanged.
     pub fn convert_object(&self, object: Decoded, api_version: &str) -> Result<Decoded, ConvertError> {
         if object.gvk().api_version() == api_version {
             return Ok(object);
@@ -127,23 +129,22 @@ impl Scheme {
 
         let described = object.describe();
         let (body, location) = object.into_parts();
-        let typed =
-            match body {
-                Body::Typed(object) => object,
-                Body::Unstructured(object) => typed(from, &object).map_err(|problem| {
-                    ConvertError::Misfit { object: described, type_name: from.name, problem }
-                })?,
-            };
+        let typed = match body {
+            Body::Typed(object) => object,
+            Body::Unstructured(object) => typed(from, &object).map_err(|problem| {
+                ConvertError::InvalidObject { object: described, type_name: from.name, problem }
+            })?,
+        };
         let made = self.inner.conversions.run(&*typed, from.type_name(), to.type_name())?;
         Ok(Decoded::new(target, Body::Typed(to.adopt(made)), location, Vec::new()))
     }
 
-    /// A decoder for YAML and JSON with settings of its own.
+    /// Returns a decoder for YAML and JSON.
     pub fn decoder(&self) -> Decoder {
         Decoder::new(self.clone())
     }
 
-    /// The objects of a YAML or JSON text, strictly: `scheme.decoder().decode(input)`.
+    /// Decodes the objects of a YAML or JSON text strictly: `scheme.decoder().decode(input)`.
     pub fn decode<'i>(&self, input: &'i (impl AsRef<[u8]> + ?Sized)) -> Objects<'i> {
         self.decoder().decode(input)
     }
@@ -157,8 +158,7 @@ impl Scheme {
         self.inner.kinds.get_index(index).map(|(_, registered)| registered)
     }
 
-    /// The apiVersions in which a kind is registered, for messages about the one in which it is not. A kind that
-    /// moved to another group counts.
+    /// Returns the apiVersions in which a kind is registered, in any group, for messages.
     pub(super) fn other_versions(&self, gvk: &GroupVersionKind) -> Vec<String> {
         let mut versions: Vec<_> = self
             .inner

@@ -1,63 +1,65 @@
-//! What an unquoted YAML word means.
+//! Resolution of unquoted YAML scalars.
 //!
-//! Kubernetes reads YAML by turning it into JSON first, with the rules of YAML 1.1 as Go's `yaml.v2` applies them
-//! (`sigs.k8s.io/yaml`). A manifest must mean the same to kubewright as to `kubectl`, so these are the same rules:
+//! Kubernetes converts YAML to JSON first, with the rules of YAML 1.1 as Go's `yaml.v2` applies them
+//! (`sigs.k8s.io/yaml`). A manifest must have the same meaning as in `kubectl`, so these are the same rules:
 //!
-//! | written | read as |
+//! | scalar | value |
 //! |---|---|
 //! | `y yes on true`, `n no off false` (lower, Capitalised, UPPER) | a boolean |
 //! | nothing, `~`, `null` | null |
 //! | `0777`, `0o777`, `0x1ff`, `0b11`, `1_000` | 511, 511, 511, 3, 1000 |
-//! | `1e3`, `3.0` | 1000 and 3: a whole number, because it becomes one on its way through JSON |
+//! | `1e3`, `3.0` | 1000 and 3: integers, because JSON does not keep the decimal point |
 //! | `08`, `09.5` | 8 and 9.5: not octal, so decimal |
-//! | `2024-01-31`, `12:30`, `1.2.3`, `0x`, `1e400` | text |
+//! | `2024-01-31`, `12:30`, `1.2.3`, `0x`, `1e400` | a string |
 //! | `.inf`, `.nan` | an error: JSON has no such number |
-//! | anything in quotes, or tagged `!!str` | text |
+//! | anything in quotes, or tagged `!!str` | a string |
 //!
-//! Keys go the same way and become text again afterwards: the key `yes` is `"true"` and `0x10` is `"16"`.
+//! Keys are resolved the same way and then formatted as strings: the key `yes` is `"true"` and `0x10` is
+//! `"16"`.
 
 use serde_json::Number;
 
-/// The meaning of an unquoted word.
+/// The resolved value of an unquoted scalar.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Plain {
+pub(super) enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// Above what an `i64` holds.
+    /// Above `i64::MAX`.
     Uint(u64),
     /// Written as a float, also when its value is whole.
     Float(f64),
-    /// The word stands for itself.
-    Text,
+    /// A string.
+    Str,
 }
 
-/// Reads an unquoted word.
-pub(super) fn resolve(word: &str) -> Plain {
+/// Resolves an unquoted scalar.
+pub(super) fn resolve(word: &str) -> Scalar {
     match word {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            Plain::Bool(true)
+            Scalar::Bool(true)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            Plain::Bool(false)
+            Scalar::Bool(false)
         }
-        "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
-        ".nan" | ".NaN" | ".NAN" => Plain::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Plain::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => Plain::Float(f64::NEG_INFINITY),
+        "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
         _ => match word.as_bytes()[0] {
             b'.' => float(word),
             b'+' | b'-' | b'0'..=b'9' => {
                 let digits = word.replace('_', "");
                 integer(&digits).unwrap_or_else(|| float(&digits))
             }
-            _ => Plain::Text,
+            _ => Scalar::Str,
         },
     }
 }
 
-/// An integer with an optional sign in base 2, 8 (also with a bare leading zero), 10 or 16, within 64 bits.
-fn integer(digits: &str) -> Option<Plain> {
+/// Parses an integer with an optional sign in base 2, 8 (also with a bare leading zero), 10 or 16, within 64
+/// bits.
+fn integer(digits: &str) -> Option<Scalar> {
     let (negative, unsigned) = match digits.as_bytes().first()? {
         b'-' => (true, &digits[1..]),
         b'+' => (false, &digits[1..]),
@@ -70,32 +72,32 @@ fn integer(digits: &str) -> Option<Plain> {
         [b'0', _, ..] => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // from_str_radix would take a second sign.
+    // from_str_radix would accept a second sign.
     if !digits.starts_with(|first: char| first.is_ascii_hexdigit()) {
         return None;
     }
     let size = u64::from_str_radix(digits, radix).ok()?;
     match (i64::try_from(size), negative) {
-        (Ok(value), false) => Some(Plain::Int(value)),
-        (Ok(value), true) => Some(Plain::Int(-value)),
-        (Err(_), true) if size == i64::MIN.unsigned_abs() => Some(Plain::Int(i64::MIN)),
+        (Ok(value), false) => Some(Scalar::Int(value)),
+        (Ok(value), true) => Some(Scalar::Int(-value)),
+        (Err(_), true) if size == i64::MIN.unsigned_abs() => Some(Scalar::Int(i64::MIN)),
         (Err(_), true) => None,
-        (Err(_), false) => Some(Plain::Uint(size)),
+        (Err(_), false) => Some(Scalar::Uint(size)),
     }
 }
 
-/// A decimal float; everything else is text, and so is a number too large for 64 bits.
-fn float(word: &str) -> Plain {
+/// Parses a decimal float; everything else is a string, and so is a number that overflows.
+fn float(word: &str) -> Scalar {
     let spelled_as_a_number =
         word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     match word.parse::<f64>() {
-        Ok(value) if spelled_as_a_number && value.is_finite() => Plain::Float(value),
-        _ => Plain::Text,
+        Ok(value) if spelled_as_a_number && value.is_finite() => Scalar::Float(value),
+        _ => Scalar::Str,
     }
 }
 
-/// The JSON number of a float: whole values lose their decimal point, as on the way through Go's JSON. `None` for
-/// infinities and NaN, which JSON cannot say.
+/// Converts a float to a JSON number: integral values lose their decimal point, as in Go's JSON. `None` for
+/// infinities and NaN, which JSON lacks.
 pub(super) fn json_number(value: f64) -> Option<Number> {
     // 2^63 and 2^64: below them the conversions are exact.
     const I64_END: f64 = 9_223_372_036_854_775_808.0;
@@ -112,19 +114,19 @@ pub(super) fn json_number(value: f64) -> Option<Number> {
     }
 }
 
-/// The text that a key becomes; `None` for null, which cannot be a key.
+/// Resolves a key and formats it as a string; `None` for null, which cannot be a key.
 pub(super) fn key_text(word: &str) -> Option<String> {
     Some(match resolve(word) {
-        Plain::Null => return None,
-        Plain::Bool(value) => value.to_string(),
-        Plain::Int(value) => value.to_string(),
-        Plain::Uint(value) => value.to_string(),
-        Plain::Float(value) => short_float(value),
-        Plain::Text => word.to_owned(),
+        Scalar::Null => return None,
+        Scalar::Bool(value) => value.to_string(),
+        Scalar::Int(value) => value.to_string(),
+        Scalar::Uint(value) => value.to_string(),
+        Scalar::Float(value) => short_float(value),
+        Scalar::Str => word.to_owned(),
     })
 }
 
-/// A float key as Go writes it: the shortest digits that make the same 32-bit float, with an exponent from a
+/// Formats a float key as Go does: the shortest digits of the same 32-bit float, with an exponent from a
 /// million upwards and below a ten-thousandth.
 fn short_float(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "32 bits are what Go keeps of a key")]
@@ -152,13 +154,13 @@ mod tests {
     #[test]
     fn booleans_are_those_of_yaml_1_1() {
         for word in ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"] {
-            assert_eq!(resolve(word), Plain::Bool(true), "{word}");
+            assert_eq!(resolve(word), Scalar::Bool(true), "{word}");
         }
         for word in ["n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"] {
-            assert_eq!(resolve(word), Plain::Bool(false), "{word}");
+            assert_eq!(resolve(word), Scalar::Bool(false), "{word}");
         }
         for word in ["yEs", "tRUE", "oN", "yess", "t", "f"] {
-            assert_eq!(resolve(word), Plain::Text, "{word}");
+            assert_eq!(resolve(word), Scalar::Str, "{word}");
         }
     }
 
@@ -180,9 +182,9 @@ mod tests {
             ("9223372036854775807", i64::MAX),
             ("-9223372036854775808", i64::MIN),
         ] {
-            assert_eq!(resolve(word), Plain::Int(value), "{word}");
+            assert_eq!(resolve(word), Scalar::Int(value), "{word}");
         }
-        assert_eq!(resolve("18446744073709551615"), Plain::Uint(u64::MAX));
+        assert_eq!(resolve("18446744073709551615"), Scalar::Uint(u64::MAX));
     }
 
     #[test]
@@ -196,16 +198,16 @@ mod tests {
             ("08", 8.0),
             ("+.5", 0.5),
         ] {
-            assert_eq!(resolve(word), Plain::Float(value), "{word}");
+            assert_eq!(resolve(word), Scalar::Float(value), "{word}");
         }
-        assert_eq!(resolve("18446744073709551616"), Plain::Float(18_446_744_073_709_551_616.0));
-        assert_eq!(resolve(".Inf"), Plain::Float(f64::INFINITY));
+        assert_eq!(resolve("18446744073709551616"), Scalar::Float(18_446_744_073_709_551_616.0));
+        assert_eq!(resolve(".Inf"), Scalar::Float(f64::INFINITY));
         assert_eq!(json_number(f64::INFINITY), None);
         assert_eq!(json_number(f64::NAN), None);
     }
 
     #[test]
-    fn words_that_only_look_like_numbers_are_text() {
+    fn scalars_that_only_resemble_numbers_are_strings() {
         for word in [
             "2024-01-31",
             "2024-01-31T10:00:00Z",
@@ -234,12 +236,12 @@ mod tests {
             "1e+-3",
             "<<",
         ] {
-            assert_eq!(resolve(word), Plain::Text, "{word}");
+            assert_eq!(resolve(word), Scalar::Str, "{word}");
         }
     }
 
     #[test]
-    fn whole_floats_become_integers_on_the_way_to_json() {
+    fn integral_floats_become_json_integers() {
         for (value, json) in [
             (1000.0, "1000"),
             (-3.0, "-3"),
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_become_text_as_in_go() {
+    fn keys_are_formatted_as_in_go() {
         for (word, text) in [
             ("app", "app"),
             ("yes", "true"),

@@ -1,6 +1,6 @@
-//! The word that was probably meant.
+//! Suggestions for misspelt field names.
 
-/// The known name that a misspelt one was probably meant to be: at most two letters away, or another case.
+/// Returns the most similar known name: at most two edits away, or in another case.
 pub(super) fn similar(key: &str, known: &'static [&'static str]) -> Option<&'static str> {
     known
         .iter()
@@ -10,7 +10,7 @@ pub(super) fn similar(key: &str, known: &'static [&'static str]) -> Option<&'sta
         .map(|(_, name)| name)
 }
 
-/// How many letters must be added, removed, changed or swapped with their neighbour to make one word of the other.
+/// Returns the Damerau-Levenshtein distance.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     if left.len().abs_diff(right.len()) > 2 {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guesses_stay_close() {
+    fn suggestions_are_at_most_two_edits_away() {
         const KNOWN: &[&str] = &["replicas", "selector", "id"];
         assert_eq!(similar("replica", KNOWN), Some("replicas"));
         assert_eq!(similar("Selector", KNOWN), Some("selector"));

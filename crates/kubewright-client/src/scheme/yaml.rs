@@ -1,14 +1,14 @@
-//! YAML events into nodes.
+//! Parser of YAML events into nodes.
 //!
-//! The parser underneath serde-saphyr gives events with their places; this module makes JSON-shaped nodes of them
-//! the way Kubernetes does (see `scalar` for words): aliases and `<<` merges are expanded, keys become text, tags
-//! of custom types are ignored.
+//! The parser underneath serde-saphyr emits events with positions; this module builds JSON-shaped nodes as
+//! Kubernetes does (see `scalar` for scalars): aliases and `<<` merges are expanded, keys become strings,
+//! custom tags are ignored.
 //!
-//! Where this reader and `kubectl`'s differ, it is on purpose:
-//! - A key beside a `<<` merge wins over the merged one wherever it stands, as YAML says; Go's reader lets the later
-//!   one win.
-//! - `!!binary` is refused; Go would put the decoded bytes into JSON, where they are damaged.
-//! - A second document after `...` is read; Go's reader drops it in silence.
+//! Intended differences from `kubectl`:
+//! - A key beside a `<<` merge overrides the merged one in any order, as YAML says; in Go's reader the later
+//!   one wins.
+//! - `!!binary` is rejected; Go would put the decoded bytes into JSON, where they are corrupted.
+//! - A second document after `...` is read; Go's reader silently drops it.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use super::{
     error::{DecodeProblem, ReadError},
     limits::Limits,
     node::{Mapping, Mark, Node, NodeValue},
-    scalar::{Plain, json_number, key_text, resolve},
+    scalar::{Scalar, json_number, key_text, resolve},
 };
 
-/// Reads the documents of one YAML text.
+/// Reader of the documents of one YAML text.
 pub(super) struct YamlReader<'t> {
     events: Parser<'t, StrInput<'t>>,
-    /// How many lines of the whole input come before the text.
+    /// The number of input lines before the text.
     lines_before: usize,
     limits: Limits,
     done: bool,
@@ -34,14 +34,15 @@ impl<'t> YamlReader<'t> {
     pub(super) fn new(text: &'t str, first_line: usize, limits: Limits) -> Self {
         let mut options = Options::default();
         options.set_emit_comments(false);
-        // The builder counts the levels; the parser only needs a bound of its own behind that.
+        // The builder enforces the depth; this is only a backstop in the parser.
         options.flow_nesting_limit = limits.depth * 2;
         options.block_nesting_limit = limits.depth * 2;
         let events = Parser::new_from_str_with_options(text, options);
         Self { events, lines_before: first_line - 1, limits, done: false }
     }
 
-    /// The next document, or `None` at the end of the text. After an error it goes on behind the next `...`.
+    /// Returns the next document, or `None` at the end of the text. After an error it resumes after the next
+    /// `...`.
     pub(super) fn next(&mut self) -> Option<Result<Node, ReadError>> {
         if self.done {
             return None;
@@ -56,7 +57,7 @@ impl<'t> YamlReader<'t> {
     }
 
     fn document(&mut self) -> Result<Option<Node>, ReadError> {
-        let mut builder = Builder::new(self.limits);
+        let mut builder = NodeBuilder::new(self.limits);
         while let Some(next) = self.events.next_event() {
             let (event, span) = next.map_err(|error| self.syntax(&error))?;
             let at = self.mark(&span.start);
@@ -73,7 +74,7 @@ impl<'t> YamlReader<'t> {
                 Event::MappingStart(_, anchor, _) => builder.open(at, anchor, Content::empty_mapping())?,
                 Event::SequenceEnd | Event::MappingEnd => builder.close()?,
                 Event::Alias(id) => builder.alias(at, id)?,
-                // Stream and document starts, and presentation that was not asked for.
+                // Stream and document starts, and presentation events.
                 _ => {}
             }
         }
@@ -92,17 +93,17 @@ impl<'t> YamlReader<'t> {
     }
 }
 
-/// Puts the values of one document together, without recursion.
-struct Builder {
+/// Builds the nodes of one document, without recursion.
+struct NodeBuilder {
     limits: Limits,
     open: Vec<Open>,
     root: Option<Node>,
     anchors: BTreeMap<usize, Node>,
-    /// What anchors and aliases may still copy.
+    /// The remaining bytes that anchors and aliases may copy.
     copies_left: usize,
 }
 
-/// A sequence or mapping whose end has not come yet.
+/// A sequence or mapping that is not complete yet.
 struct Open {
     at: Mark,
     anchor: usize,
@@ -113,7 +114,7 @@ enum Content {
     Sequence(Vec<Node>),
     Mapping {
         mapping: Mapping,
-        /// The key whose value comes next.
+        /// The key of the next value.
         key: Option<Key>,
         merged: Vec<Mapping>,
     },
@@ -130,16 +131,16 @@ impl Content {
     }
 }
 
-fn refuse<T>(at: Mark, message: impl Into<String>) -> Result<T, ReadError> {
+fn syntax_error<T>(at: Mark, message: impl Into<String>) -> Result<T, ReadError> {
     Err(ReadError { at, problem: DecodeProblem::Syntax { message: message.into() } })
 }
 
-impl Builder {
+impl NodeBuilder {
     fn new(limits: Limits) -> Self {
         Self { limits, open: Vec::new(), root: None, anchors: BTreeMap::new(), copies_left: limits.bytes }
     }
 
-    /// Whether the next value is a key.
+    /// Returns whether the next value is a key.
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open { content: Content::Mapping { key: None, .. }, .. }))
     }
@@ -167,10 +168,10 @@ impl Builder {
             }
             let key = if untagged { key_text(text) } else { Some(text.to_owned()) };
             let Some(key) = key else {
-                return refuse(at, "null cannot be a key; a key is missing or must be quoted");
+                return syntax_error(at, "null cannot be a key; a key is missing or must be quoted");
             };
             if anchor != 0 {
-                self.remember(at, anchor, &Node::new(at, NodeValue::String(key.clone())))?;
+                self.add_anchor(at, anchor, &Node::new(at, NodeValue::String(key.clone())))?;
             }
             self.set_key(Key::Field { text: key, at });
             return Ok(());
@@ -181,7 +182,7 @@ impl Builder {
 
     fn open(&mut self, at: Mark, anchor: usize, content: Content) -> Result<(), ReadError> {
         if self.expects_key() {
-            return refuse(at, "a list or an object cannot be a key");
+            return syntax_error(at, "a list or an object cannot be a key");
         }
         if self.open.len() >= self.limits.depth {
             return Err(ReadError { at, problem: DecodeProblem::TooDeep { limit: self.limits.depth } });
@@ -206,11 +207,11 @@ impl Builder {
 
     fn alias(&mut self, at: Mark, id: usize) -> Result<(), ReadError> {
         let Some(anchored) = self.anchors.get(&id) else {
-            return refuse(at, "this alias stands inside the value that it refers to");
+            return syntax_error(at, "this alias stands inside the value that it refers to");
         };
         if self.expects_key() {
             let NodeValue::String(text) = &anchored.value else {
-                return refuse(at, "an alias used as a key must refer to a text");
+                return syntax_error(at, "an alias used as a key must refer to a text");
             };
             let text = text.clone();
             self.set_key(Key::Field { text, at });
@@ -221,15 +222,15 @@ impl Builder {
             return Err(ReadError { at, problem: DecodeProblem::TooDeep { limit: self.limits.depth } });
         }
         let mut copy = anchored.clone();
-        self.pay(at, weight)?;
+        self.charge(at, weight)?;
         copy.at = at;
         self.finish(copy, 0)
     }
 
-    /// Hands a complete value to the collection around it.
+    /// Adds a complete value to the enclosing collection.
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), ReadError> {
         if anchor != 0 {
-            self.remember(node.at, anchor, &node)?;
+            self.add_anchor(node.at, anchor, &node)?;
         }
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
@@ -237,21 +238,21 @@ impl Builder {
             Some(Content::Mapping { mapping, key, merged }) => match key.take() {
                 Some(Key::Field { text, at }) => mapping.insert(text, at, node),
                 Some(Key::Merge) => merge_values(node, merged)?,
-                // A collection is never opened where a key is due, and scalars there become keys.
+                // Collections are rejected as keys, and scalars in key position become keys.
                 None => {}
             },
         }
         Ok(())
     }
 
-    fn remember(&mut self, at: Mark, anchor: usize, node: &Node) -> Result<(), ReadError> {
-        self.pay(at, node.weight())?;
+    fn add_anchor(&mut self, at: Mark, anchor: usize, node: &Node) -> Result<(), ReadError> {
+        self.charge(at, node.weight())?;
         self.anchors.insert(anchor, node.clone());
         Ok(())
     }
 
-    /// Charges a copy, so that a few lines of nested aliases cannot fill the memory.
-    fn pay(&mut self, at: Mark, weight: usize) -> Result<(), ReadError> {
+    /// Accounts for a copy, so that a few lines of nested aliases cannot exhaust the memory.
+    fn charge(&mut self, at: Mark, weight: usize) -> Result<(), ReadError> {
         match self.copies_left.checked_sub(weight) {
             Some(left) => {
                 self.copies_left = left;
@@ -264,62 +265,62 @@ impl Builder {
     }
 }
 
-/// The value of `<<`: one mapping, or a list of them of which the earlier wins.
+/// Collects the value of `<<`: one mapping, or a list of them of which the earlier wins.
 fn merge_values(node: Node, merged: &mut Vec<Mapping>) -> Result<(), ReadError> {
-    const WANTED: &str = "the value of << must be an object or a list of objects";
+    const EXPECTED: &str = "the value of << must be an object or a list of objects";
     match node.value {
         NodeValue::Mapping(mapping) => merged.push(mapping),
         NodeValue::Sequence(items) => {
             for item in items {
                 match item.value {
                     NodeValue::Mapping(mapping) => merged.push(mapping),
-                    _ => return refuse(item.at, WANTED),
+                    _ => return syntax_error(item.at, EXPECTED),
                 }
             }
         }
-        _ => return refuse(node.at, WANTED),
+        _ => return syntax_error(node.at, EXPECTED),
     }
     Ok(())
 }
 
-/// The name of a tag such as `!!int`, or `None` for a tag of somebody's own.
+/// Returns the name of a core tag such as `!!int`, or `None` for a custom tag.
 fn core_tag(tag: &Tag) -> Option<&str> {
     (tag.handle() == "tag:yaml.org,2002:").then(|| tag.suffix())
 }
 
 fn scalar_node(at: Mark, text: &str, plain: bool, tag: Option<&Tag>) -> Result<Node, ReadError> {
     let wanted = tag.map(|tag| core_tag(tag).unwrap_or("str"));
-    let meaning = match wanted {
+    let resolved = match wanted {
         None if plain => resolve(text),
         Some("binary") => {
-            return refuse(at, "!!binary is not supported: write the base64 text without the tag");
+            return syntax_error(at, "!!binary is not supported: write the base64 text without the tag");
         }
         Some(name @ ("int" | "float" | "bool" | "null")) => match (name, resolve(text)) {
-            ("int", meaning @ (Plain::Int(_) | Plain::Uint(_)))
-            | ("float", meaning @ (Plain::Int(_) | Plain::Uint(_) | Plain::Float(_)))
-            | ("bool", meaning @ Plain::Bool(_))
-            | ("null", meaning @ Plain::Null) => meaning,
-            _ => return refuse(at, format!("this value is not what its tag !!{name} says")),
+            ("int", resolved @ (Scalar::Int(_) | Scalar::Uint(_)))
+            | ("float", resolved @ (Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_)))
+            | ("bool", resolved @ Scalar::Bool(_))
+            | ("null", resolved @ Scalar::Null) => resolved,
+            _ => return syntax_error(at, format!("this value is not what its tag !!{name} says")),
         },
-        // Quoted, !!str, !!timestamp, and scalars of somebody's own type.
-        None | Some(_) => Plain::Text,
+        // Quoted, !!str, !!timestamp and custom tags.
+        None | Some(_) => Scalar::Str,
     };
-    let value = match meaning {
-        Plain::Null => NodeValue::Null,
-        Plain::Bool(value) => NodeValue::Bool(value),
-        Plain::Int(value) => NodeValue::Number(value.into()),
-        Plain::Uint(value) => NodeValue::Number(value.into()),
-        Plain::Float(value) => match json_number(value) {
+    let value = match resolved {
+        Scalar::Null => NodeValue::Null,
+        Scalar::Bool(value) => NodeValue::Bool(value),
+        Scalar::Int(value) => NodeValue::Number(value.into()),
+        Scalar::Uint(value) => NodeValue::Number(value.into()),
+        Scalar::Float(value) => match json_number(value) {
             Some(number) => NodeValue::Number(number),
-            None => return refuse(at, "infinity and NaN have no place in a Kubernetes object"),
+            None => return syntax_error(at, "infinity and NaN have no place in a Kubernetes object"),
         },
-        Plain::Text => NodeValue::String(text.to_owned()),
+        Scalar::Str => NodeValue::String(text.to_owned()),
     };
     let changed = match &value {
         NodeValue::Bool(value) => text != if *value { "true" } else { "false" },
         NodeValue::Number(number) => number.to_string() != text,
         _ => false,
     };
-    // Longer spellings than this are no use in a message.
+    // Longer scalars would clutter the message.
     Ok(Node { at, value, written: (changed && text.len() <= 24).then(|| text.into()) })
 }

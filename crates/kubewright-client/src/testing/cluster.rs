@@ -1,7 +1,7 @@
-//! The discovery half of an API server, in every form that real ones have.
+//! Test double of discovery, in every form that real servers have.
 //!
-//! The shapes are those of recorded answers: empty group and version in `responseKind` for "the same as
-//! here", no name for the core group, `pods/log` among the resources in the old form.
+//! The documents follow recorded responses: empty group and version in `responseKind` for those of the
+//! resource, no name for the core group, `pods/log` among the resources in the legacy form.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Seen, json as answer_json, refusal, text};
+use super::{RecordedRequest, json as answer_json, status_error, text};
 
-/// How the server speaks.
+/// The supported form of discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Aggregated, with tags.
+    /// Aggregated, with an `ETag`.
     Aggregated,
-    /// Only the old form, whatever it is asked for.
+    /// Legacy only, whatever is accepted.
     Old,
-    /// Refuses the new media types with this code.
+    /// Rejects the media types of aggregated discovery with this code.
     Refusing(u16),
 }
 
@@ -75,15 +75,15 @@ impl Served {
 pub(crate) struct State {
     pub(crate) form: Form,
     pub(crate) served: Vec<Served>,
-    /// Group versions that are stale, or fail in the old form.
+    /// Group versions that are stale, or fail in the legacy form.
     pub(crate) down: Vec<&'static str>,
-    /// Answers everything with this code.
+    /// Responds to everything with this code.
     pub(crate) broken: Option<u16>,
     /// Endpoints that do not exist.
     pub(crate) absent: Vec<&'static str>,
 }
 
-/// The server. Change its [`State`] between requests as the test needs it.
+/// The server. Tests change its [`State`] between requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster(pub(crate) Arc<Mutex<State>>);
 
@@ -124,14 +124,14 @@ impl Cluster {
         change(&mut self.0.lock());
     }
 
-    pub(crate) fn answer(&self, seen: &Seen) -> Response<Body> {
+    pub(crate) fn answer(&self, seen: &RecordedRequest) -> Response<Body> {
         let state = self.0.lock();
         if let Some(code) = state.broken {
-            return refusal(code, "", "the server is down");
+            return status_error(code, "", "the server is down");
         }
         let path = seen.line.split(' ').nth(1).unwrap_or_default();
         if state.absent.contains(&path) {
-            return refusal(404, "NotFound", "the server could not find the requested resource");
+            return status_error(404, "NotFound", "the server could not find the requested resource");
         }
         let aggregated = seen
             .headers
@@ -154,7 +154,7 @@ impl Cluster {
 }
 
 impl State {
-    /// Group and versions in the order in which they were first mentioned.
+    /// Group and versions in the order of their first occurrence.
     fn groups(&self, core: bool) -> Vec<(&'static str, Vec<&'static str>)> {
         let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
         for served in self.served.iter().filter(|served| served.group.is_empty() == core) {
@@ -174,7 +174,7 @@ impl State {
         self.served.iter().filter(move |served| served.group == group && served.version == version)
     }
 
-    fn aggregated(&self, core: bool, seen: &Seen) -> Response<Body> {
+    fn aggregated(&self, core: bool, seen: &RecordedRequest) -> Response<Body> {
         let items: Vec<Value> = self
             .groups(core)
             .into_iter()
@@ -224,7 +224,7 @@ impl State {
 
     fn old_resources(&self, wanted: &str) -> Response<Body> {
         if self.down.contains(&wanted) {
-            return refusal(
+            return status_error(
                 503,
                 "ServiceUnavailable",
                 "the server is currently unable to handle the request",
@@ -250,7 +250,7 @@ impl State {
             }
         }
         if resources.is_empty() {
-            return refusal(404, "NotFound", "the server could not find the requested resource");
+            return status_error(404, "NotFound", "the server could not find the requested resource");
         }
         answer_json(
             200,

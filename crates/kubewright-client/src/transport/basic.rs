@@ -1,7 +1,7 @@
-//! User name and password.
+//! Basic authentication.
 //!
-//! kube-apiserver has not taken passwords since 1.19; authenticating proxies in front of it still do. A
-//! request that has an `Authorization` header already keeps it.
+//! kube-apiserver does not support passwords since 1.19; authenticating proxies in front of it still do. A
+//! request with an `Authorization` header keeps it.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use kube::client::Body;
 use secrecy::{ExposeSecret, SecretString};
 use tower::BoxError;
 
-use super::tap::{Tap, TapLayer, put_if_absent};
+use super::interceptor::{Interceptor, InterceptorLayer, insert_if_absent};
 
-/// A user name and a password. Prints without the password.
+/// A user name and a password. `Debug` hides the password.
 #[derive(Clone)]
 pub struct BasicAuth {
     user: String,
@@ -21,7 +21,7 @@ pub struct BasicAuth {
 }
 
 impl BasicAuth {
-    /// Credentials from their two halves.
+    /// Creates credentials.
     pub fn new(user: impl Into<String>, password: impl Into<SecretString>) -> Self {
         let user = user.into();
         let header = header(&user, &password.into());
@@ -44,24 +44,24 @@ impl fmt::Debug for BasicAuth {
     }
 }
 
-impl Tap for BasicAuth {
-    type Note = ();
+impl Interceptor for BasicAuth {
+    type State = ();
 
     fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
-        put_if_absent(request, AUTHORIZATION, &self.header);
+        insert_if_absent(request, AUTHORIZATION, &self.header);
         Ok(())
     }
 }
 
-/// Puts [`BasicAuth`] on every request that has no `Authorization`.
-pub type BasicAuthLayer = TapLayer<BasicAuth>;
+/// Layer that adds [`BasicAuth`] to every request without `Authorization`.
+pub type BasicAuthLayer = InterceptorLayer<BasicAuth>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_password_does_not_print() {
+    fn debug_hides_the_password() {
         let credentials = BasicAuth::new("alice", "hunter2");
         let text = format!(
             "{credentials:?} {:?} {:?}",

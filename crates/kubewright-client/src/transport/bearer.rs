@@ -1,15 +1,15 @@
-//! Bearer tokens, fixed or from a file that the kubelet rewrites.
+//! Bearer tokens, fixed or from a file that the kubelet rotates.
 //!
-//! Service account tokens live for an hour or less; the kubelet writes a new one at 80 % of the lifetime. A
-//! token file is therefore read again
+//! Service account tokens expire after an hour or less; the kubelet writes a new one at 80 % of the lifetime.
+//! A token file is therefore read again
 //! - 50 seconds after it was last read (client-go: a minute, less 10 seconds of leeway), and
-//! - on the first request after an answer of 401, whatever the age, so that a token revoked early costs one
-//!   refused request and not a minute of them.
+//! - on the first request after a 401, so that a token revoked early costs one failed request and not a
+//!   minute of them.
 //!
-//! When the file cannot be read, or is empty, the last good token goes on being used and the read is tried
-//! again with the next request: some programs remove the file after start on purpose.
+//! When the file cannot be read, or is empty, the last good token stays in use and the read is tried again
+//! with the next request: some programs remove the file after start on purpose.
 //!
-//! A request that has an `Authorization` header already keeps it.
+//! A request with an `Authorization` header keeps it.
 
 use std::{
     fmt,
@@ -25,23 +25,24 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 use tower::BoxError;
 
-use super::tap::{Answer, Tap, TapLayer};
+use super::interceptor::{Interceptor, InterceptorLayer, ResponseHead};
 
-/// How long a token that was read from a file is used before the file is read again.
+/// Age after which a token file is read again.
 const RELOAD_AFTER: Duration = Duration::from_secs(50);
 
-/// Why there is no token to send.
+/// Error from loading a token.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The file cannot be read and no earlier token is known.
     #[error("the token file {} could not be read: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is there and has nothing in it.
+    /// The file is empty.
     #[error("the token file {} is empty", .path.display())]
     Empty {
         /// The file.
@@ -52,7 +53,7 @@ pub enum TokenError {
     Malformed,
 }
 
-/// A bearer token and where it comes from. Prints without the token; clones share what was read.
+/// A bearer token and its source. `Debug` hides the token; clones share the cached token.
 ///
 /// ```
 /// use kubewright::client::BearerToken;
@@ -68,61 +69,61 @@ pub struct BearerToken(Arc<Source>);
 
 enum Source {
     Fixed(SecretString),
-    File { path: PathBuf, fallback: Option<SecretString>, read: Mutex<Option<Reading>> },
+    File { path: PathBuf, fallback: Option<SecretString>, read: Mutex<Option<CachedToken>> },
 }
 
-/// What the file held, and when.
-struct Reading {
+/// A token read from the file.
+struct CachedToken {
     header: HeaderValue,
     at: Instant,
-    /// The server answered 401 to it.
-    refused: bool,
-    /// The file could not be read again since; said once in the log, not with every request.
+    /// Whether the server rejected it with 401.
+    rejected: bool,
+    /// Whether reading the file again has failed; logged once, not with every request.
     failing: bool,
 }
 
 impl BearerToken {
-    /// A token that never changes.
+    /// Creates a token that never changes.
     pub fn fixed(token: impl Into<SecretString>) -> Self {
         Self(Arc::new(Source::Fixed(token.into())))
     }
 
-    /// The token in a file, read again as the file changes.
+    /// Creates a token from a file, read again as it is rotated.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Source::File { path: path.into(), fallback: None, read: Mutex::new(None) }))
     }
 
-    /// The token in a file, and a token to use until the file can be read for the first time.
+    /// Creates a token from a file, with a fallback until the file can be read for the first time.
     pub fn file_or(path: impl Into<PathBuf>, fallback: impl Into<SecretString>) -> Self {
         let fallback = Some(fallback.into());
         Self(Arc::new(Source::File { path: path.into(), fallback, read: Mutex::new(None) }))
     }
 
-    /// The `Authorization` value to send now.
+    /// Returns the `Authorization` value to send now.
     pub(crate) fn header(&self) -> Result<HeaderValue, TokenError> {
         let (path, fallback, read) = match &*self.0 {
             Source::Fixed(token) => return header(token.expose_secret()),
             Source::File { path, fallback, read } => (path, fallback, read),
         };
         let mut read = read.lock();
-        if let Some(reading) = &*read
-            && !reading.refused
-            && reading.at.elapsed() < RELOAD_AFTER
+        if let Some(cached) = &*read
+            && !cached.rejected
+            && cached.at.elapsed() < RELOAD_AFTER
         {
-            return Ok(reading.header.clone());
+            return Ok(cached.header.clone());
         }
         match read_token(path).and_then(|token| header(token.expose_secret())) {
             Ok(header) => {
                 let at = Instant::now();
-                *read = Some(Reading { header: header.clone(), at, refused: false, failing: false });
+                *read = Some(CachedToken { header: header.clone(), at, rejected: false, failing: false });
                 Ok(header)
             }
             Err(error) => match (&mut *read, fallback) {
-                (Some(reading), _) => {
-                    if !std::mem::replace(&mut reading.failing, true) {
+                (Some(cached), _) => {
+                    if !std::mem::replace(&mut cached.failing, true) {
                         tracing::warn!(%error, "keeping the last token that was read");
                     }
-                    Ok(reading.header.clone())
+                    Ok(cached.header.clone())
                 }
                 (None, Some(token)) => header(token.expose_secret()),
                 (None, None) => Err(error),
@@ -130,14 +131,13 @@ impl BearerToken {
         }
     }
 
-    /// The server did not accept `sent`: read the file again before the next request, unless that has already
-    /// happened since.
-    fn refused(&self, sent: &HeaderValue) {
+    /// Marks a token as rejected, unless the file was read again since: the next request reads it.
+    fn rejected(&self, sent: &HeaderValue) {
         if let Source::File { read, .. } = &*self.0
-            && let Some(reading) = &mut *read.lock()
-            && reading.header == *sent
+            && let Some(cached) = &mut *read.lock()
+            && cached.header == *sent
         {
-            reading.refused = true;
+            cached.rejected = true;
         }
     }
 }
@@ -168,11 +168,11 @@ fn header(token: &str) -> Result<HeaderValue, TokenError> {
     Ok(value)
 }
 
-impl Tap for BearerToken {
-    /// What was sent, unless the request brought its own.
-    type Note = Option<HeaderValue>;
+impl Interceptor for BearerToken {
+    /// The header that was added, if any.
+    type State = Option<HeaderValue>;
 
-    fn request(&self, request: &mut Request<Body>) -> Result<Self::Note, BoxError> {
+    fn request(&self, request: &mut Request<Body>) -> Result<Self::State, BoxError> {
         if request.headers().contains_key(AUTHORIZATION) {
             return Ok(None);
         }
@@ -181,15 +181,15 @@ impl Tap for BearerToken {
         Ok(Some(header))
     }
 
-    fn answer(&self, sent: Self::Note, answer: Answer<'_>) {
-        if let (Some(sent), Ok((StatusCode::UNAUTHORIZED, _))) = (sent, answer) {
-            self.refused(&sent);
+    fn response(&self, sent: Self::State, response: ResponseHead<'_>) {
+        if let (Some(sent), Ok((StatusCode::UNAUTHORIZED, _))) = (sent, response) {
+            self.rejected(&sent);
         }
     }
 }
 
-/// Puts a [`BearerToken`] on every request that has no `Authorization`.
-pub type BearerLayer = TapLayer<BearerToken>;
+/// Layer that adds a [`BearerToken`] to every request without `Authorization`.
+pub type BearerLayer = InterceptorLayer<BearerToken>;
 
 #[cfg(test)]
 mod tests {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_token_is_read_again_at_once() {
+    async fn a_rejected_token_is_read_again_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         fs::write(&path, "first").unwrap();
@@ -237,11 +237,11 @@ mod tests {
         assert_eq!(send().await, 401);
         assert_eq!(send().await, 401, "the file has not changed");
         fs::write(&path, "second").unwrap();
-        assert_eq!(send().await, 200, "no time has passed, the refusal alone made us look");
+        assert_eq!(send().await, 200, "no time has passed: the 401 alone caused the read");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_file_that_vanishes_leaves_the_last_token_in_use() {
+    async fn after_the_token_file_vanishes_the_last_token_stays_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         fs::write(&path, "first").unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_wins_over_the_token_beside_it_once_it_can_be_read() {
+    async fn a_token_file_replaces_the_fallback_once_it_can_be_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         let token = BearerToken::file_or(&path, "inline");
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_no_header_can_carry_is_refused_without_repeating_it() {
+    fn a_token_that_is_no_header_value_is_rejected_without_quoting_it() {
         let error = BearerToken::fixed("hunter2\nX: y").header().unwrap_err();
         assert!(matches!(error, TokenError::Malformed));
         assert!(!format!("{error} {error:?}").contains("hunter2"));
     }
 
     #[tokio::test]
-    async fn a_request_that_brings_its_own_authorization_keeps_it() {
+    async fn a_request_with_authorization_keeps_it() {
         let server = tower::service_fn(|request: Request<Body>| async move {
             assert_eq!(request.headers()[AUTHORIZATION], "Bearer mine");
             Ok::<_, BoxError>(Response::new(()))

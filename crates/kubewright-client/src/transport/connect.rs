@@ -1,8 +1,8 @@
 //! Connections to the API server.
 //!
-//! They are as kube sets them up, but for what is right above the socket, see [`Buffered`], and for those of
-//! [`OwnConnections`]. Connections through a proxy, and
-//! those whose certificate comes from a credential plugin, are kube's own.
+//! They are set up as in kube, except for the read buffer, see [`Buffered`], and for the connections of
+//! [`OwnConnections`]. Connections through a proxy, and those whose certificate comes from a credential
+//! plugin, are kube's own.
 
 use std::task::{Context, Poll};
 
@@ -22,14 +22,15 @@ use tower::{BoxError, Layer as _, Service, ServiceExt, util::option_layer};
 
 use super::{TransportService, buffered::Buffered, driven::OwnConnections, erase, socket::Tcp};
 
-/// The bottom of a transport: connections and whatever kube puts right above them.
+/// Builds the bottom of a transport: connections and kube's layers right above them.
 pub(super) fn stack(config: Config) -> Result<ClientBuilder<TransportService>, kube::Error> {
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         return ClientBuilder::try_from(config);
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(Buffering(tcp))?);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(BufferedConnector(tcp))?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -42,11 +43,11 @@ pub(super) fn stack(config: Config) -> Result<ClientBuilder<TransportService>, k
     Ok(ClientBuilder::new(erase(service), config.default_namespace))
 }
 
-/// Makes connections that read much at a time.
+/// Connector of buffered connections.
 #[derive(Clone)]
-struct Buffering(HttpConnector);
+struct BufferedConnector(HttpConnector);
 
-impl Service<Uri> for Buffering {
+impl Service<Uri> for BufferedConnector {
     type Response = Buffered<Tcp>;
     type Error = <HttpConnector as Service<Uri>>::Error;
     type Future = MapOk<<HttpConnector as Service<Uri>>::Future, fn(TokioIo<TcpStream>) -> Buffered<Tcp>>;

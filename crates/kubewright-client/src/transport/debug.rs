@@ -1,22 +1,22 @@
-//! Shows the traffic, as `kubectl -v=6` to `-v=9` does.
+//! Request logging, as with `kubectl -v=6` to `-v=9`.
 //!
-//! Events go to tracing under the target `kubewright::http` at level `DEBUG`; both the [`DebugLevel`] and the
-//! filter must let them through, and while the filter does not, the layer costs one check per request.
+//! Events have the tracing target `kubewright::http` and level `DEBUG`; both the [`DebugLevel`] and the
+//! subscriber's filter must enable them, and while the filter does not, the layer costs one check per
+//! request.
 //!
-//! | level | what is shown |
+//! | level | logged |
 //! |---|---|
 //! | 6 | verb, URL, status and milliseconds, one event per request |
 //! | 7 | and the request's headers |
-//! | 8 | and the response's headers, and both bodies, cut after 1,024 characters |
+//! | 8 | and the response's headers, and both bodies, truncated to 1,024 characters |
 //! | 9 | and a `curl` command line (without the body), and whole bodies |
 //!
-//! Credentials are never shown: header values, URL parameters and body fields that are or may be secrets are
-//! masked at every level, and bodies that cannot be judged are left out (see `redact.rs`).
+//! Credentials are never logged: header values, URL parameters and body fields that are or may be secrets are
+//! masked at every level, and bodies that cannot be classified are left out (see `redact.rs`).
 //!
 //! # Streams
-//! The answer is passed on frame by frame as it arrives; its copy for the log is written when it has ended.
-//! Watches and followed logs are not copied at all, nor is what grows beyond 1 MiB (level 8) or 16 MiB (level
-//! 9).
+//! The response is passed on frame by frame as it arrives; its copy is logged when it has ended. Watches and
+//! followed logs are not copied at all, nor are bodies beyond 1 MiB (level 8) or 16 MiB (level 9).
 
 use std::{
     fmt::Write as _,
@@ -39,8 +39,9 @@ use crate::error;
 /// The tracing target of all events of this layer.
 const TARGET: &str = "kubewright::http";
 
-/// How much of the traffic to show. The numbers are those of `kubectl -v`.
+/// Verbosity of request logging. The numbers are those of `kubectl -v`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum DebugLevel {
     /// 6: verb, URL, status and time.
     Timing,
@@ -53,7 +54,7 @@ pub enum DebugLevel {
 }
 
 impl DebugLevel {
-    /// The level for a number after `-v`; below 6 there is nothing to show.
+    /// Returns the level for a `-v` number; `None` below 6.
     ///
     /// ```
     /// use kubewright::client::DebugLevel;
@@ -72,7 +73,7 @@ impl DebugLevel {
         }
     }
 
-    /// The longest body that is looked at, and the longest text that is shown of it.
+    /// Returns the maximum length of a copied body, and of the logged text.
     fn limits(self) -> (usize, usize) {
         match self {
             Self::Curl => (16 << 20, usize::MAX),
@@ -81,7 +82,7 @@ impl DebugLevel {
     }
 }
 
-/// Shows what passes at a [`DebugLevel`], or nothing.
+/// Layer that logs requests at a [`DebugLevel`], or not at all.
 #[derive(Debug, Clone)]
 pub struct DebugLayer {
     level: Option<DebugLevel>,
@@ -89,8 +90,7 @@ pub struct DebugLayer {
 }
 
 impl DebugLayer {
-    /// A layer that shows requests at this level. `base` completes the URLs of requests that are still
-    /// relative.
+    /// Creates a layer for this level. `base` completes the URLs of requests that are still relative.
     pub fn new(level: Option<DebugLevel>, base: Option<Uri>) -> Self {
         Self { level, base }
     }
@@ -118,9 +118,9 @@ where
     S::Future: Send + 'static,
     B: HttpBody<Data = Bytes> + Unpin + 'static,
 {
-    type Response = Response<Tee<B>>;
+    type Response = Response<DebugBody<B>>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Tee<B>>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<DebugBody<B>>, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -129,17 +129,17 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let level = self.layer.level.filter(|_| tracing::enabled!(target: TARGET, tracing::Level::DEBUG));
         let Some(level) = level else {
-            let answer = self.inner.call(request);
+            let response = self.inner.call(request);
             return Box::pin(async move {
-                let response = answer.await.map_err(Into::into)?;
-                Ok(response.map(|inner| Tee { inner, copy: None }))
+                let response = response.await.map_err(Into::into)?;
+                Ok(response.map(|inner| DebugBody { inner, copy: None }))
             });
         };
         let exchange = Exchange::begin(level, self.layer.base.as_ref(), &request);
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            match answer.await.map_err(Into::into) {
-                Ok(response) => Ok(exchange.answered(response)),
+            match response.await.map_err(Into::into) {
+                Ok(response) => Ok(exchange.responded(response)),
                 Err(failure) => {
                     exchange.failed(&failure);
                     Err(failure)
@@ -149,14 +149,14 @@ where
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 struct Exchange {
     level: DebugLevel,
     verb: String,
     url: String,
     path: String,
-    streams: bool,
-    begun: Instant,
+    streaming: bool,
+    started: Instant,
 }
 
 impl Exchange {
@@ -166,8 +166,8 @@ impl Exchange {
             verb: request.method().to_string(),
             url: redact::url(base, request.uri()),
             path: request.uri().path().to_owned(),
-            streams: streams(request.uri()),
-            begun: Instant::now(),
+            streaming: is_stream(request.uri()),
+            started: Instant::now(),
         };
         let Self { verb, url, .. } = &exchange;
         if level >= DebugLevel::Curl {
@@ -183,8 +183,7 @@ impl Exchange {
     }
 
     fn request_body(&self, body: &Body) {
-        // A body that is a stream cannot be copied and is passed on unseen; requests of clients are never
-        // that.
+        // A streaming body cannot be copied; the bodies of our clients never stream.
         let bytes = body.try_clone().and_then(|copy| copy.collect().now_or_never()).and_then(Result::ok);
         match bytes.map(http_body_util::Collected::to_bytes) {
             Some(bytes) if bytes.is_empty() => {}
@@ -195,7 +194,7 @@ impl Exchange {
         }
     }
 
-    fn answered<B>(self, response: Response<B>) -> Response<Tee<B>> {
+    fn responded<B>(self, response: Response<B>) -> Response<DebugBody<B>> {
         let Self { verb, url, .. } = &self;
         let status = response.status().to_string();
         let milliseconds = self.milliseconds();
@@ -205,9 +204,9 @@ impl Exchange {
         } else {
             tracing::debug!(target: TARGET, verb, url, status, milliseconds, "Response");
         }
-        let wanted = self.level >= DebugLevel::Bodies && !self.streams;
-        let copy = wanted.then(|| Copy { exchange: self, bytes: BytesMut::new(), length: 0 });
-        response.map(|inner| Tee { inner, copy })
+        let wanted = self.level >= DebugLevel::Bodies && !self.streaming;
+        let copy = wanted.then(|| BodyCopy { exchange: self, bytes: BytesMut::new(), length: 0 });
+        response.map(|inner| DebugBody { inner, copy })
     }
 
     fn failed(&self, failure: &BoxError) {
@@ -220,7 +219,7 @@ impl Exchange {
     }
 
     fn milliseconds(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn show(&self, what: &str, bytes: &[u8]) {
@@ -235,15 +234,16 @@ impl Exchange {
     }
 }
 
-/// Answers that have no end worth waiting for.
-fn streams(uri: &Uri) -> bool {
-    let asked = |pair: &str| matches!(pair, "watch=true" | "watch=1" | "watch" | "follow=true" | "follow=1");
-    uri.query().unwrap_or_default().split('&').any(asked)
+/// Returns whether the response is a stream without end: a watch or a followed log.
+fn is_stream(uri: &Uri) -> bool {
+    let requested =
+        |pair: &str| matches!(pair, "watch=true" | "watch=1" | "watch" | "follow=true" | "follow=1");
+    uri.query().unwrap_or_default().split('&').any(requested)
         // The deprecated form: /api/v1/watch/…
         || uri.path().split('/').any(|segment| segment == "watch")
 }
 
-/// Headers as they may be shown, sorted.
+/// Formats headers for the log, masked and sorted.
 fn header_lines(headers: &HeaderMap) -> Vec<String> {
     let line = |(name, value)| format!("{name}: {}", redact::header(name, value));
     let mut lines: Vec<String> = headers.iter().map(line).collect();
@@ -264,31 +264,31 @@ fn curl(verb: &str, url: &str, headers: &HeaderMap) -> String {
     text
 }
 
-/// Quotes for a POSIX shell.
+/// Quotes a word for a POSIX shell.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A body that is passed on as it comes, and copied for the log where that is wanted.
-pub struct Tee<B> {
+/// Response body that is copied for the log where enabled.
+pub struct DebugBody<B> {
     inner: B,
-    copy: Option<Copy>,
+    copy: Option<BodyCopy>,
 }
 
-struct Copy {
+struct BodyCopy {
     exchange: Exchange,
     bytes: BytesMut,
     length: usize,
 }
 
-impl Copy {
+impl BodyCopy {
     fn take(&mut self, data: &Bytes) {
         self.length += data.len();
         let (most, _) = self.exchange.level.limits();
         if self.length <= most {
             self.bytes.extend_from_slice(data);
         } else {
-            // Too long to be looked at whole, and half a document cannot be judged: give the memory back.
+            // Too long to log, and a part of a document cannot be classified: free the memory.
             self.bytes = BytesMut::new();
         }
     }
@@ -304,13 +304,13 @@ impl Copy {
     }
 }
 
-impl<B> std::fmt::Debug for Tee<B> {
+impl<B> std::fmt::Debug for DebugBody<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tee").field("copied", &self.copy.is_some()).finish_non_exhaustive()
+        f.debug_struct("DebugBody").field("copied", &self.copy.is_some()).finish_non_exhaustive()
     }
 }
 
-impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Tee<B> {
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for DebugBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 

@@ -1,13 +1,13 @@
-//! Acting as somebody else.
+//! User impersonation.
 //!
 //! A client may impersonate for all its requests (`kubectl --as`), and a single request may impersonate by
 //! itself: put an [`Impersonation`] into the request's extensions, or use
 //! [`RestRequest::impersonate`](crate::RestRequest::impersonate) or
 //! [`Clients::impersonate`](crate::Clients::impersonate), which do.
 //!
-//! Who wins, from strongest to weakest: the request's extension; `Impersonate-*` headers that the request
-//! already has; the client's impersonation. They never mix: a user from one and groups from another would be
-//! a person who does not exist and has rights that nobody granted.
+//! Precedence, from highest to lowest: the request's extension; `Impersonate-*` headers that the request
+//! already has; the client's impersonation. They are never merged: a user from one and groups from another
+//! would have rights that were never granted to one user.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use kube::{client::Body, config::AuthInfo};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tower::{BoxError, Layer};
 
-use super::tap::{Tap, TapService};
+use super::interceptor::{Interceptor, InterceptorService};
 
 const PREFIX: &str = "impersonate-";
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 
-/// The bytes that client-go escapes in the keys of extras: all that no header name may have, and `%` itself.
+/// The bytes that client-go escapes in the keys of extras: those not allowed in header names, and `%` itself.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -40,21 +40,22 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// Why an [`Impersonation`] cannot be sent.
+/// Error from encoding an [`Impersonation`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImpersonationError {
-    /// The API server refuses groups, a uid or extras without a user.
+    /// The API server rejects groups, a uid or extras without a user.
     #[error("impersonation needs a user: the API server refuses groups, a uid or extras alone")]
     NoUser,
     /// A value has a control character, or a key is too long.
     #[error("the impersonated {what} cannot be written into an HTTP header")]
     Unprintable {
-        /// Which part it is: user, uid, group, or the key of the extra.
+        /// The invalid part: user, uid, group, or the key of the extra.
         what: String,
     },
 }
 
-/// Somebody to act as.
+/// The user to impersonate.
 ///
 /// ```
 /// use kubewright::client::Impersonation;
@@ -73,39 +74,39 @@ pub struct Impersonation {
 }
 
 impl Impersonation {
-    /// Act as this user.
+    /// Creates an impersonation of a user.
     pub fn user(name: impl Into<String>) -> Self {
         Self { user: name.into(), uid: None, groups: Vec::new(), extra: BTreeMap::new() }
     }
 
-    /// With this uid.
+    /// Sets the uid.
     #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = Some(uid.into());
         self
     }
 
-    /// As a member of this group too.
+    /// Adds a group.
     #[must_use]
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.groups.push(group.into());
         self
     }
 
-    /// With one more value under this key of the user's extra information.
+    /// Adds a value to a key of the user's extra information.
     #[must_use]
     pub fn extra(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.extra.entry(key.into()).or_default().push(value.into());
         self
     }
 
-    /// The user.
+    /// Returns the name of the user.
     pub fn user_name(&self) -> &str {
         &self.user
     }
 
-    /// What a kubeconfig user says under `as`, `as-uid`, `as-groups` and `as-user-extra`. Taken out of it,
-    /// because kube's own layer would add these to whatever a request impersonates.
+    /// Takes `as`, `as-uid`, `as-groups` and `as-user-extra` out of a kubeconfig user, because kube's own
+    /// layer would add them to the impersonation of a request.
     pub(crate) fn take_from(auth: &mut AuthInfo) -> Option<Self> {
         let user = auth.impersonate.take();
         let uid = auth.impersonate_uid.take();
@@ -118,21 +119,21 @@ impl Impersonation {
         Some(Self { user: user.unwrap_or_default(), uid, groups, extra })
     }
 
-    /// Makes a request act as this user, whatever stands below it: as headers for a client without our
-    /// layers, and as an extension, which our layer prefers to its own client's.
-    pub(crate) fn put_on(&self, request: &mut Request<Body>) -> Result<(), ImpersonationError> {
+    /// Sets the impersonation of a request: as headers for a client without our layers, and as an extension,
+    /// which our layer prefers to its client's impersonation.
+    pub(crate) fn apply_to(&self, request: &mut Request<Body>) -> Result<(), ImpersonationError> {
         replace_headers(request, self.headers()?);
         request.extensions_mut().insert(self.clone());
         Ok(())
     }
 
-    /// The headers to send, or why there are none.
+    /// Encodes the headers.
     pub(crate) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ImpersonationError> {
         if self.user.is_empty() {
             return Err(ImpersonationError::NoUser);
         }
         let unprintable = |what: &str| ImpersonationError::Unprintable { what: what.to_owned() };
-        // Bytes, not ASCII text: Go sends names in UTF-8 as they are and so do we.
+        // Bytes, not ASCII text: names are sent as UTF-8, as Go does.
         let value =
             |text: &str, what: &str| HeaderValue::from_bytes(text.as_bytes()).map_err(|_| unprintable(what));
         let mut headers = vec![(USER, value(&self.user, "user")?)];
@@ -153,7 +154,7 @@ impl Impersonation {
     }
 }
 
-/// Removes all impersonation from a request and puts another in its place.
+/// Replaces all impersonation headers of a request.
 fn replace_headers(request: &mut Request<Body>, headers: Vec<(HeaderName, HeaderValue)>) {
     let names = request.headers().keys().filter(|name| name.as_str().starts_with(PREFIX));
     let others: Vec<HeaderName> = names.cloned().collect();
@@ -163,15 +164,14 @@ fn replace_headers(request: &mut Request<Body>, headers: Vec<(HeaderName, Header
     request.headers_mut().extend(headers);
 }
 
-/// Adds `Impersonate-*` headers: the request's own, or else the client's.
+/// Layer that adds `Impersonate-*` headers: the request's own, or else the client's.
 #[derive(Debug, Clone)]
 pub struct ImpersonationLayer {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl ImpersonationLayer {
-    /// A layer that impersonates `who` unless a request says otherwise; without `who`, only requests that say
-    /// so impersonate.
+    /// Creates a layer that impersonates `who` unless a request has its own impersonation.
     pub fn new(who: Option<&Impersonation>) -> Result<Self, ImpersonationError> {
         let headers = who.map(Impersonation::headers).transpose()?.unwrap_or_default();
         Ok(Self { headers })
@@ -179,15 +179,15 @@ impl ImpersonationLayer {
 }
 
 impl<S> Layer<S> for ImpersonationLayer {
-    type Service = TapService<S, Self>;
+    type Service = InterceptorService<S, Self>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TapService::new(inner, self.clone())
+        InterceptorService::new(inner, self.clone())
     }
 }
 
-impl Tap for ImpersonationLayer {
-    type Note = ();
+impl Interceptor for ImpersonationLayer {
+    type State = ();
 
     fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
         if let Some(who) = request.extensions().get::<Impersonation>().cloned() {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_replaces_the_whole_impersonation_of_its_client() {
+    async fn the_impersonation_of_a_request_replaces_its_client_s() {
         let mut request = bare();
         request.extensions_mut().insert(Impersonation::user("bob"));
         request.headers_mut().insert(GROUP, HeaderValue::from_static("left over"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn headers_that_a_request_brings_keep_the_client_out() {
+    async fn impersonation_headers_of_a_request_replace_its_client_s() {
         let mut request = bare();
         request.headers_mut().insert(USER, HeaderValue::from_static("carol"));
         let client = Impersonation::user("alice").group("system:masters");
@@ -260,12 +260,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_any_impersonation_there_are_no_headers() {
+    async fn without_impersonation_there_are_no_headers() {
         assert!(sent(None, bare()).await.is_empty());
     }
 
     #[tokio::test]
-    async fn a_request_without_a_user_is_refused_and_not_sent_as_ourselves() {
+    async fn an_impersonation_without_a_user_is_rejected_and_not_sent() {
         let server = tower::service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(())) });
         let mut request = bare();
         request.extensions_mut().insert(Impersonation::user("").group("system:masters"));
@@ -279,7 +279,7 @@ mod tests {
             let who = Impersonation::user("x").extra(key, "v");
             who.headers().unwrap()[1].0.as_str().strip_prefix("impersonate-extra-").unwrap().to_owned()
         };
-        // Header names are case-insensitive and the server lowers them, so lower-case hex is the same.
+        // Header names are case-insensitive and the server lower-cases them, so lower-case hex is equal.
         assert_eq!(name("example.com/scopes"), "example.com%2fscopes");
         assert_eq!(name("100%"), "100%25");
         assert_eq!(name("a b:c"), "a%20b%3ac");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_line_break_is_refused() {
+    fn a_name_with_a_line_break_is_rejected() {
         let error = Impersonation::user("a\r\nimpersonate-group: system:masters").headers().unwrap_err();
         assert_eq!(error, ImpersonationError::Unprintable { what: "user".into() });
     }

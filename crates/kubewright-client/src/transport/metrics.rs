@@ -1,4 +1,4 @@
-//! client-go's metrics of requests, for Prometheus.
+//! Prometheus metrics of requests, as in client-go.
 
 use std::{
     fmt,
@@ -11,21 +11,21 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use tokio::time::Instant;
 use tower::BoxError;
 
-use super::tap::{Answer, Tap, TapLayer};
+use super::interceptor::{Interceptor, InterceptorLayer, ResponseHead};
 use kubewright_core::series::{Durations, Series};
 
-/// The upper limits of the buckets, in seconds.
+/// The upper bounds of the buckets, in seconds.
 const BOUNDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
-/// Requests to API servers, under the names that client-go gives them.
+/// Metrics of requests to API servers, with the names of client-go.
 ///
 /// | metric | type | labels |
 /// |---|---|---|
 /// | `rest_client_requests_total` | counter | `code`, `method`, `host` |
 /// | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
 ///
-/// `code` is `<error>` where no answer came. The duration ends with the head of the answer, so that of a watch is the
-/// time it took to open.
+/// `code` is `<error>` where no response was received. The duration ends with the head of the response, so
+/// that of a watch is the time to open it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -39,7 +39,7 @@ const BOUNDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.
 /// use prometheus_client::{encoding::text::encode, registry::Registry};
 ///
 /// let metrics = RestMetrics::new();
-/// let transport = Transport::over(server, "default").metrics(&metrics).build()?;
+/// let transport = Transport::from_service(server, "default").metrics(&metrics).build()?;
 /// transport.client().request_text(Request::get("/version").body(vec![])?).await?;
 ///
 /// let mut registry = Registry::default();
@@ -51,34 +51,34 @@ const BOUNDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct RestMetrics(Arc<Both>);
+pub struct RestMetrics(Arc<Metrics>);
 
-struct Both {
+struct Metrics {
     requests: Series<u64, 3>,
     durations: Series<Durations, 2>,
 }
 
 impl RestMetrics {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         let requests = Series::new(["code", "method", "host"]);
-        Self(Arc::new(Both { requests, durations: Series::new(["verb", "host"]) }))
+        Self(Arc::new(Metrics { requests, durations: Series::new(["verb", "host"]) }))
     }
 
-    /// The set of the process, in which transports count unless they are built with another.
+    /// Returns the set of the process, which transports use by default.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<RestMetrics> = LazyLock::new(RestMetrics::new);
         &GLOBAL
     }
 
-    /// The requests to one server.
-    pub(super) fn of(&self, server: Option<&Uri>) -> Meter {
-        // The host alone: the rest of an authority may be a password.
+    /// Returns the metrics of one server.
+    pub(super) fn for_server(&self, server: Option<&Uri>) -> HostMetrics {
+        // The host alone: the rest of the authority may hold a password.
         let host = server.and_then(|server| {
             let host = server.host()?;
             Some(server.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
         });
-        Meter { metrics: self.clone(), host: host.as_deref().unwrap_or("in-process").into() }
+        HostMetrics { metrics: self.clone(), host: host.as_deref().unwrap_or("in-process").into() }
     }
 }
 
@@ -110,26 +110,26 @@ impl fmt::Debug for RestMetrics {
     }
 }
 
-/// Counts the requests to one server.
+/// Metrics of the requests to one server.
 #[derive(Debug, Clone)]
-pub struct Meter {
+pub struct HostMetrics {
     metrics: RestMetrics,
     host: Arc<str>,
 }
 
-impl Tap for Meter {
-    type Note = (http::Method, Instant);
+impl Interceptor for HostMetrics {
+    type State = (http::Method, Instant);
 
-    fn request(&self, request: &mut Request<Body>) -> Result<Self::Note, BoxError> {
+    fn request(&self, request: &mut Request<Body>) -> Result<Self::State, BoxError> {
         Ok((request.method().clone(), Instant::now()))
     }
 
-    fn answer(&self, (method, begun): Self::Note, answer: Answer<'_>) {
-        let code = match &answer {
+    fn response(&self, (method, started): Self::State, response: ResponseHead<'_>) {
+        let code = match &response {
             Ok((status, _)) => status.as_str(),
             Err(_) => "<error>",
         };
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         self.metrics.0.requests.count([code, method.as_str(), &self.host]);
         self.metrics
             .0
@@ -138,5 +138,5 @@ impl Tap for Meter {
     }
 }
 
-/// Counts requests; see [`RestMetrics`].
-pub type MetricsLayer = TapLayer<Meter>;
+/// Layer that counts requests; see [`RestMetrics`].
+pub type MetricsLayer = InterceptorLayer<HostMetrics>;

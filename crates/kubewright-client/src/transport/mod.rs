@@ -1,39 +1,38 @@
-//! The way to the API server that all clients share, and the layers around it.
+//! Transport to the API server, shared by all clients, and its layers.
 //!
-//! [`Transport`] is built from a [`kube::Config`] or over any [`tower::Service`] (an API server in the same
-//! process, a double in a test) and holds the [`kube::Client`] that every client of this module uses. The
-//! layers are client-go's five round trippers under their own names, and what it counts and warns of; each is a
-//! plain [`tower::Layer`] and can be used alone. A [`Tap`] makes another in a few lines.
+//! [`Transport`] is built from a [`kube::Config`] or over any [`tower::Service`] (an in-process API server, a
+//! test double) and holds the [`kube::Client`] that every client of this module uses. The layers are
+//! client-go's five round trippers with their names, its metrics and its warning handler; each is a plain
+//! [`tower::Layer`] and can be used alone. An [`Interceptor`] adds another in a few lines.
 //!
 //! ```text
 //!  request ─▶ impersonation ─▶ user agent ─▶ bearer or basic ─▶ debug ─▶ warnings ─▶ metrics ─▶ your layers
 //!          ─▶ kube: exec plugin ─▶ extra headers ─▶ base URL ─▶ TLS and connections
 //! ```
 //!
-//! What goes through the [`kube::Client`] waits in its queue for a task that calls the layers. Writes of a
-//! `CachedClient` and events call the same layers themselves where they were given the
-//! transport and not its client: a manager should be, see `ManagerBuilder::client`.
+//! Requests through the [`kube::Client`] are queued for a task that calls the layers. Events and writes of
+//! `kubewright-runtime`'s `CachedClient` call the layers directly if they were given the transport and not its
+//! client, as a manager should be, see `ManagerBuilder::client`.
 //!
-//! # Which layer wins
-//! - **Credentials.** What [`TransportBuilder::bearer_token`] or [`TransportBuilder::basic_auth`] says, else
-//!   what the configuration says. Tokens, token files and passwords of a configuration are taken out of it
-//!   and served by our layers: they let a request keep an `Authorization` of its own, trim the file's final
-//!   line break and read the file again after a 401. Credential plugins (exec), auth providers and client
-//!   certificates stay with kube, which does them well; kube's layer is the innermost and overwrites, so with
-//!   a plugin a request's own `Authorization` is lost.
-//! - **Impersonation.** The request's, else the builder's, else the configuration's, never a mixture (see
+//! # Precedence
+//! - **Credentials.** Those of [`TransportBuilder::bearer_token`] or [`TransportBuilder::basic_auth`], else
+//!   those of the configuration. Tokens, token files and passwords are taken out of the configuration and
+//!   handled by our layers: these keep the `Authorization` of a request, trim the file's final line break and
+//!   read the file again after a 401. Credential plugins (exec), auth providers and client certificates are
+//!   left to kube; its layer is the innermost and overwrites, so with a plugin a request's own
+//!   `Authorization` is lost.
+//! - **Impersonation.** The request's, else the builder's, else the configuration's, never merged (see
 //!   [`Impersonation`]). Also taken out of the configuration, because kube would add its headers to ours.
 //! - **User agent.** The request's, else the builder's.
-//! - **Retries.** None here. kube's default policy repeats every verb up to 15 times on 429, 503 and 504,
-//!   watches and creates included; reflectors and work queues have their own back-off and must see the first
-//!   refusal. It is switched off ([`kube::Config::default_retry`]) however the configuration came.
+//! - **Retries.** None. kube's default policy retries every verb up to 15 times on 429, 503 and 504, watches
+//!   and creates included; reflectors and work queues have their own back-off and must see the first error.
+//!   It is always switched off ([`kube::Config::default_retry`]).
 //!
 //! # No client-side rate limit
-//! client-go limits itself to 5 requests a second by default, from before the server could defend itself.
-//! Today priority and fairness queues and refuses (429 with `Retry-After`) per user and with knowledge of the
-//! real load; a limit in the client only adds latency nobody can see. controller-runtime has turned it off
-//! for the same reason. Whoever wants one adds
-//! [`tower::limit::RateLimitLayer`](https://docs.rs/tower/latest/tower/limit/) with
+//! client-go limits itself to 5 requests a second by default, from before the server could protect itself.
+//! Today priority and fairness queues and rejects (429 with `Retry-After`) per user and by the actual load; a
+//! limit in the client only adds invisible latency. controller-runtime has turned it off for the same reason.
+//! To have one, add [`tower::limit::RateLimitLayer`](https://docs.rs/tower/latest/tower/limit/) with
 //! [`TransportBuilder::layer`].
 
 mod basic;
@@ -43,11 +42,11 @@ mod connect;
 mod debug;
 mod driven;
 mod impersonate;
+mod interceptor;
 mod metrics;
 mod redact;
 mod shared;
 mod socket;
-mod tap;
 #[cfg(test)]
 mod tests;
 mod user_agent;
@@ -75,37 +74,37 @@ use self::shared::{Shared, SharedLayer};
 pub use self::{
     basic::{BasicAuth, BasicAuthLayer},
     bearer::{BearerLayer, BearerToken, TokenError},
-    debug::{DebugLayer, DebugLevel, DebugService, Tee},
+    debug::{DebugBody, DebugLayer, DebugLevel, DebugService},
     impersonate::{Impersonation, ImpersonationError, ImpersonationLayer},
+    interceptor::{Interceptor, InterceptorLayer, InterceptorService, ResponseHead},
     metrics::{MetricsLayer, RestMetrics},
-    tap::{Answer, Tap, TapLayer, TapService},
     user_agent::{UserAgent, UserAgentLayer},
-    warnings::{Warning, Warnings, WarningsLayer},
+    warnings::{Warning, WarningHandler, WarningsLayer},
 };
 use crate::error;
 
-/// The service at the bottom of a [`Transport`], its type erased.
+/// The type-erased service at the bottom of a [`Transport`].
 pub type TransportService = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// Why a [`Transport`] cannot be built.
+/// Error from building a [`Transport`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// A kubeconfig user, or the caller, gave both a password and a token.
+    /// Both a password and a token are configured.
     #[error(
         "both a password and a bearer token are configured; the API server takes one of them, remove the other"
     )]
     TwoCredentials,
-    /// The impersonation of the client cannot be sent.
+    /// The impersonation of the client cannot be encoded.
     #[error(transparent)]
     Impersonation(#[from] ImpersonationError),
-    /// A credential plugin failed, or its answer cannot be used.
+    /// A credential plugin failed, or its output cannot be used.
     #[error("{0}")]
     Credentials(String),
     /// TLS, proxy or another part of kube's stack cannot be set up.
     #[error("the connection to the API server cannot be set up: {0}")]
     Connection(#[source] Box<kube::Error>),
-    /// There is no tokio runtime here, and connections are driven by one.
+    /// There is no tokio runtime.
     #[error("a transport must be built inside a tokio runtime, for example under #[tokio::main]")]
     NoRuntime,
 }
@@ -119,8 +118,8 @@ impl From<kube::Error> for TransportError {
     }
 }
 
-/// The way to the API server that all clients share. A clone is a handle to the same connections: a pool of them for requests,
-/// and one for each watch.
+/// Transport to the API server, shared by all clients. Clones share the connections: a pool for requests, and
+/// one connection for each watch.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -129,13 +128,13 @@ impl From<kube::Error> for TransportError {
 /// use kubewright::client::{Transport, UserAgent};
 /// use kubewright::kube::client::Body;
 ///
-/// // A server in the same process: it answers with the user agent that it saw.
+/// // An in-process server that responds with the user agent of the request.
 /// let server = tower::service_fn(|request: Request<Body>| async move {
 ///     let agent = request.headers()["user-agent"].as_bytes().to_vec();
 ///     Ok::<_, std::convert::Infallible>(Response::new(Body::from(agent)))
 /// });
 /// let transport =
-///     Transport::over(server, "default").user_agent(UserAgent::raw("shop-operator/2.0")).build()?;
+///     Transport::from_service(server, "default").user_agent(UserAgent::raw("shop-operator/2.0")).build()?;
 ///
 /// let answer = transport.client().request_text(Request::get("/version").body(vec![])?).await?;
 /// assert_eq!(answer, "shop-operator/2.0");
@@ -145,19 +144,19 @@ impl From<kube::Error> for TransportError {
 #[derive(Clone)]
 pub struct Transport {
     client: Client,
-    /// The layers of the client, if they are ours.
+    /// The layers of the client; `None` for a client that was not built here.
     layers: Option<Shared>,
     server: Option<Uri>,
 }
 
 impl Transport {
-    /// Begins a transport to the API server of a configuration.
+    /// Returns a builder for the API server of a configuration.
     pub fn builder(config: Config) -> TransportBuilder {
-        TransportBuilder::on(Base::Config(Box::new(config)))
+        TransportBuilder::new(Base::Config(Box::new(config)))
     }
 
-    /// Begins a transport over a service: an API server in this process, or a double.
-    pub fn over<S, B>(service: S, default_namespace: impl Into<String>) -> TransportBuilder
+    /// Returns a builder over a service: an in-process API server, or a test double.
+    pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> TransportBuilder
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
         S::Future: Send + 'static,
@@ -165,20 +164,20 @@ impl Transport {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        TransportBuilder::on(Base::Service(erase(service), default_namespace.into()))
+        TransportBuilder::new(Base::Service(erase(service), default_namespace.into()))
     }
 
-    /// The client on this connection, for [`Api<K>`](kube::Api) and everything else that kube offers.
+    /// Returns the client, for [`Api<K>`](kube::Api) and everything else that kube offers.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The same client, lent.
+    /// Borrows the client.
     pub fn kube(&self) -> &Client {
         &self.client
     }
 
-    /// Sends a request as the client would, and without its queue where that is possible.
+    /// Sends a request as the client would, bypassing its queue where possible.
     pub async fn send(&self, request: Request<Body>) -> kube::Result<Response<AnswerBody>> {
         let for_queue = match &self.layers {
             Some(layers) => match layers.call_now(request) {
@@ -190,20 +189,20 @@ impl Transport {
         Ok(self.client.send(for_queue).await?.map(http_body_util::BodyExt::boxed_unsync))
     }
 
-    /// The address of the API server; absent over a service and for a ready-made [`kube::Client`].
+    /// Returns the address of the API server; `None` over a service and for a ready-made [`kube::Client`].
     pub fn server(&self) -> Option<&Uri> {
         self.server.as_ref()
     }
 
-    /// The same connection under another client, as
-    /// [`Clients::impersonate`](crate::Clients::impersonate) needs it.
+    /// Returns the transport with another client, for
+    /// [`Clients::impersonate`](crate::Clients::impersonate).
     pub(crate) fn replace_client(&self, client: Client) -> Self {
         Self { client, layers: None, server: self.server.clone() }
     }
 }
 
 impl From<Client> for Transport {
-    /// A client that somebody else built. Its retry policy and its layers stay what they are.
+    /// Wraps a ready-made client. Its retry policy and its layers stay.
     fn from(client: Client) -> Self {
         Self { client, layers: None, server: None }
     }
@@ -216,18 +215,18 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Sets the layers of a [`Transport`]; see [the module](self) for who wins.
+/// Builder of a [`Transport`]; see [the module](self) for precedence.
 #[must_use = "call build() to get the transport"]
 pub struct TransportBuilder {
     base: Base,
-    wraps: Vec<Wrap>,
+    user_layers: Vec<UserLayer>,
     bearer: Option<BearerToken>,
     basic: Option<BasicAuth>,
     user_agent: UserAgent,
     impersonation: Option<Impersonation>,
     debug: Option<DebugLevel>,
     metrics: RestMetrics,
-    warnings: Warnings,
+    warnings: WarningHandler,
 }
 
 enum Base {
@@ -235,78 +234,78 @@ enum Base {
     Service(TransportService, String),
 }
 
-type Wrap = Box<dyn Fn(TransportService) -> TransportService + Send>;
+type UserLayer = Box<dyn Fn(TransportService) -> TransportService + Send>;
 
 /// The user's layers as one.
-struct Wraps(Vec<Wrap>);
+struct UserLayers(Vec<UserLayer>);
 
-impl Layer<TransportService> for Wraps {
+impl Layer<TransportService> for UserLayers {
     type Service = TransportService;
 
     fn layer(&self, inner: TransportService) -> TransportService {
-        self.0.iter().fold(inner, |service, wrap| wrap(service))
+        self.0.iter().fold(inner, |service, layer| layer(service))
     }
 }
 
 impl TransportBuilder {
-    fn on(base: Base) -> Self {
+    fn new(base: Base) -> Self {
         Self {
             base,
-            wraps: Vec::new(),
+            user_layers: Vec::new(),
             bearer: None,
             basic: None,
             user_agent: UserAgent::default(),
             impersonation: None,
             debug: None,
             metrics: RestMetrics::global().clone(),
-            warnings: Warnings::logged_once(),
+            warnings: WarningHandler::log_once(),
         }
     }
 
-    /// Authenticates with this token, whatever the configuration says.
+    /// Authenticates with this token instead of the credentials of the configuration.
     pub fn bearer_token(mut self, token: BearerToken) -> Self {
         self.bearer = Some(token);
         self
     }
 
-    /// Authenticates with user name and password, whatever the configuration says.
+    /// Authenticates with user name and password instead of the credentials of the configuration.
     pub fn basic_auth(mut self, credentials: BasicAuth) -> Self {
         self.basic = Some(credentials);
         self
     }
 
-    /// Calls itself this. The default names the running program.
+    /// Sets the user agent. The default names the running program.
     pub fn user_agent(mut self, agent: UserAgent) -> Self {
         self.user_agent = agent;
         self
     }
 
-    /// Acts as somebody else on every request that does not say otherwise.
+    /// Impersonates a user on every request without its own impersonation.
     pub fn impersonate(mut self, who: Impersonation) -> Self {
         self.impersonation = Some(who);
         self
     }
 
-    /// Shows the traffic in the log.
+    /// Logs requests at this level.
     pub fn debug(mut self, level: impl Into<Option<DebugLevel>>) -> Self {
         self.debug = level.into();
         self
     }
 
-    /// Counts into this set instead of the one of the process.
+    /// Sets the metrics, instead of those of the process.
     pub fn metrics(mut self, metrics: &RestMetrics) -> Self {
         self.metrics = metrics.clone();
         self
     }
 
-    /// What to do with the warnings that the server sends with its answers. The default logs each text once.
-    pub fn warnings(mut self, warnings: Warnings) -> Self {
-        self.warnings = warnings;
+    /// Sets the handler of warnings in responses. The default logs each text once.
+    pub fn warning_handler(mut self, handler: WarningHandler) -> Self {
+        self.warnings = handler;
         self
     }
 
-    /// Puts a layer of yours right above the connection, where it sees requests as they leave; of two, the
-    /// later one sees them first.
+    /// Adds a layer right above the connection, where it sees requests as they are sent; a later layer is
+    /// outside of an earlier one.
     pub fn layer<L, B>(mut self, layer: L) -> Self
     where
         L: Layer<TransportService> + Send + 'static,
@@ -316,7 +315,7 @@ impl TransportBuilder {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        self.wraps.push(Box::new(move |inner| erase(layer.layer(inner))));
+        self.user_layers.push(Box::new(move |inner| erase(layer.layer(inner))));
         self
     }
 
@@ -346,8 +345,8 @@ impl TransportBuilder {
         }
         let shared = SharedLayer::default();
         let client = stack
-            .with_layer(&Wraps(self.wraps))
-            .with_layer(&MetricsLayer::new(self.metrics.of(server.as_ref())))
+            .with_layer(&UserLayers(self.user_layers))
+            .with_layer(&MetricsLayer::new(self.metrics.for_server(server.as_ref())))
             .with_layer(&WarningsLayer::new(self.warnings))
             .with_layer(&DebugLayer::new(self.debug, server.clone()))
             .with_layer(&option_layer(self.bearer.map(BearerLayer::new)))
@@ -360,7 +359,7 @@ impl TransportBuilder {
     }
 }
 
-/// A service whose body and error types are erased, as kube's own stack is.
+/// Erases the body and error types of a service, as kube's own stack does.
 fn erase<S, B>(service: S) -> TransportService
 where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -377,7 +376,7 @@ where
         .boxed()
 }
 
-/// Takes out of a kubeconfig user what our layers serve; leaves plugins, providers and certificates to kube.
+/// Takes the credentials that our layers handle out of a kubeconfig user; leaves the others to kube.
 fn take_credentials(auth: &mut AuthInfo) -> Result<(Option<BearerToken>, Option<BasicAuth>), TransportError> {
     if auth.auth_provider.is_some() {
         return Ok((None, None));
@@ -396,14 +395,14 @@ fn take_credentials(auth: &mut AuthInfo) -> Result<(Option<BearerToken>, Option<
         (Some(_), Some(_)) => Err(TransportError::TwoCredentials),
         (None, None) => Ok((None, None)),
         found => {
-            // As in client-go, a token is stronger than a plugin; kube's layer would overwrite it.
+            // As in client-go, a token takes precedence over a plugin; kube's layer would overwrite it.
             auth.exec = None;
             Ok(found)
         }
     }
 }
 
-/// Removes every credential but client certificates, for a caller who brings their own.
+/// Removes every credential but client certificates, for a caller with its own.
 fn drop_credentials(auth: &mut AuthInfo) {
     auth.token = None;
     auth.token_file = None;

@@ -1,20 +1,20 @@
-//! What must not be read in a log, taken out of headers, URLs and bodies.
+//! Redaction of headers, URLs and bodies for the log.
 //!
-//! Headers are masked by name. Bodies are judged by where they go and by what they say they are: those of
-//! Secrets, of service account tokens, of token reviews and of machine bootstrap data are reduced to a list
-//! of what may be shown (their identity); in all others, fields that are credentials by name are masked. A
-//! body that cannot be judged, because it is not JSON or comes through a proxy, is not shown at all.
+//! Headers are masked by name. Bodies are classified by path and kind: those of Secrets, service account
+//! tokens, token reviews and machine bootstrap data are reduced to an allow-list (their identity); in all
+//! others, fields with credential names are masked. A body that cannot be classified, because it is not JSON
+//! or comes through a proxy, is not logged at all.
 
 use http::{HeaderName, HeaderValue, Uri};
 use serde_json::{Map, Value};
 
 const MASK: &str = "<masked>";
 
-/// A header's value as it may be shown.
+/// Redacts the value of a header.
 pub(crate) fn header(name: &HeaderName, value: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(value.as_bytes());
     if name == http::header::AUTHORIZATION {
-        // The scheme helps to see which credential was used, and is no secret where it is one that we know.
+        // The scheme shows which credential was used; a known one is not secret.
         return match text.split_once(' ') {
             Some((scheme, _))
                 if ["bearer", "basic", "negotiate"].contains(&scheme.to_ascii_lowercase().as_str()) =>
@@ -25,14 +25,14 @@ pub(crate) fn header(name: &HeaderName, value: &HeaderValue) -> String {
         };
     }
     let name = name.as_str();
-    let secretive = ["auth", "cookie", "token", "secret", "password", "api-key", "session", "csrf"];
-    if value.is_sensitive() || secretive.iter().any(|word| name.contains(word)) {
+    let sensitive = ["auth", "cookie", "token", "secret", "password", "api-key", "session", "csrf"];
+    if value.is_sensitive() || sensitive.iter().any(|word| name.contains(word)) {
         return MASK.to_owned();
     }
     text.into_owned()
 }
 
-/// A URL as it may be shown: without user and password, and without the values of credential parameters.
+/// Redacts a URL: removes user and password, and masks the values of credential parameters.
 pub(crate) fn url(base: Option<&Uri>, uri: &Uri) -> String {
     let authority = |uri: &Uri| {
         let authority = uri.authority()?.as_str();
@@ -57,9 +57,9 @@ pub(crate) fn url(base: Option<&Uri>, uri: &Uri) -> String {
     text
 }
 
-/// A body as it may be shown, for a request to `path`.
+/// Redacts the body of a request to `path`.
 pub(crate) fn body(path: &str, bytes: &[u8]) -> String {
-    if passes_through(path) {
+    if is_proxied(path) {
         return format!("<{} bytes of another server's, not shown>", bytes.len());
     }
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
@@ -67,7 +67,7 @@ pub(crate) fn body(path: &str, bytes: &[u8]) -> String {
     };
     if is_secret_path(path) {
         if !value.is_object() {
-            // A JSON patch, most likely: its values stand under names that say nothing.
+            // A JSON patch, most likely: the names of its values do not classify them.
             return format!("<{} bytes, not shown>", bytes.len());
         }
         keep_identity(&mut value);
@@ -77,33 +77,33 @@ pub(crate) fn body(path: &str, bytes: &[u8]) -> String {
     value.to_string()
 }
 
-/// Answers of Pods, Services and Nodes come through these subresources: there is no telling what they are.
-fn passes_through(path: &str) -> bool {
+/// Returns whether a path is proxied to a Pod, Service or Node, whose bodies cannot be classified.
+fn is_proxied(path: &str) -> bool {
     path.split('/').any(|segment| {
         matches!(segment, "proxy" | "exec" | "attach" | "portforward" | "log" | "logs" | "configz")
     })
 }
 
-/// Resources and subresources whose bodies are credentials, in whatever group: `secrets`,
-/// `serviceaccounts/token`, `tokenreviews`, bootstrap data of machines, and what others have named like them.
+/// Returns whether the bodies of a resource or subresource are credentials, in any group: `secrets`,
+/// `serviceaccounts/token`, `tokenreviews`, bootstrap data of machines, and similarly named resources.
 fn is_secret_path(path: &str) -> bool {
     let mut segments = path.split('/').filter(|segment| !segment.is_empty());
     let group = match segments.next() {
         Some("api") => "",
         Some("apis") => segments.next().unwrap_or_default(),
-        // Not a path of resources: any word counts.
-        _ => return path.split('/').any(names_secrets),
+        // Not a resource path: check every segment.
+        _ => return path.split('/').any(has_secret_word),
     };
     let mut rest: Vec<&str> = segments.skip(1).collect();
     if rest.len() > 2 && rest[0] == "namespaces" {
         rest.drain(..2);
     }
-    // Resource, name, subresource: the name is anybody's choice and says nothing.
+    // Resource, name, subresource: the name does not classify.
     let words = rest.iter().enumerate().filter(|(place, _)| *place != 1).map(|(_, word)| *word);
-    group.starts_with("bootstrap.") || words.into_iter().any(names_secrets)
+    group.starts_with("bootstrap.") || words.into_iter().any(has_secret_word)
 }
 
-fn names_secrets(word: &str) -> bool {
+fn has_secret_word(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     ["secret", "token", "credential", "password"].iter().any(|part| word.contains(part))
 }
@@ -111,12 +111,12 @@ fn names_secrets(word: &str) -> bool {
 fn is_secret_kind(object: &Map<String, Value>) -> bool {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = text("kind");
-    names_secrets(kind)
+    has_secret_word(kind)
         || (kind == "Config" && text("apiVersion") == "v1")
         || text("apiVersion").starts_with("bootstrap.")
 }
 
-/// Reduces an object to what names it. An allow-list, so that a field nobody thought of is masked.
+/// Reduces an object to its identity, by an allow-list: unknown fields are masked.
 fn keep_identity(value: &mut Value) {
     let Value::Object(object) = value else {
         *value = Value::from(MASK);
@@ -129,7 +129,7 @@ fn keep_identity(value: &mut Value) {
             ("items", Value::Array(items)) => items.iter_mut().for_each(keep_identity),
             ("metadata", Value::Object(metadata)) => {
                 let hidden =
-                    metadata.iter_mut().filter(|(name, value)| !names_object(name) || !is_scalar(value));
+                    metadata.iter_mut().filter(|(name, value)| !is_identity_field(name) || !is_scalar(value));
                 hidden.for_each(|(_, value)| *value = Value::from(MASK));
             }
             _ => *value = Value::from(MASK),
@@ -137,8 +137,8 @@ fn keep_identity(value: &mut Value) {
     }
 }
 
-/// The fields of metadata that say which object it is and nothing else.
-fn names_object(field: &str) -> bool {
+/// Returns whether a field of metadata is part of the identity.
+fn is_identity_field(field: &str) -> bool {
     matches!(
         field,
         "name"
@@ -157,15 +157,15 @@ fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// Masks what is a credential by name, anywhere inside.
+/// Masks fields with credential names at any depth.
 fn mask_credentials(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(mask_credentials),
         Value::Object(object) if is_secret_kind(object) => keep_identity(value),
         Value::Object(object) => {
-            // An environment variable or a step of a JSON patch: the value stands beside its name.
+            // An environment variable or a JSON patch operation: the value is beside its name.
             let named = ["name", "path", "key"].iter().filter_map(|key| object.get(*key)?.as_str());
-            if named.into_iter().any(sounds_secret)
+            if named.into_iter().any(has_credential_word)
                 && let Some(value) = object.get_mut("value")
             {
                 *value = Value::from(MASK);
@@ -205,7 +205,7 @@ fn is_credential(name: &str) -> bool {
     )
 }
 
-fn sounds_secret(name: &str) -> bool {
+fn has_credential_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["token", "secret", "password", "passwd", "credential", "private", "apikey", "api_key", "access_key"]
         .iter()
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_the_server_issues_or_reviews_are_masked() {
+    fn issued_and_reviewed_tokens_are_masked() {
         for (path, value) in [
             (
                 "/api/v1/namespaces/shop/serviceaccounts/cart/token",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_about_a_secret_keeps_its_reason_and_loses_its_text() {
+    fn an_error_about_a_secret_keeps_its_reason_and_not_its_message() {
         let status = json!({ "kind": "Status", "reason": "BadRequest", "code": 400,
             "message": "error found in #10 byte of ...|\"password\":\"hunter2\"" });
         let text = shown("/api/v1/namespaces/shop/secrets", &status);
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_judged_is_not_shown() {
+    fn bodies_that_cannot_be_classified_are_not_shown() {
         assert_eq!(body("/api/v1/pods", b"hunter2"), "<7 bytes that are not JSON, not shown>");
         let text = body("/api/v1/namespaces/n/services/s/proxy/x", br#"{"a":"hunter2"}"#);
         assert!(!text.contains("hunter2"), "{text}");
     }
 
     #[test]
-    fn paths_are_judged_by_resource_and_subresource_and_not_by_names() {
+    fn paths_are_classified_by_resource_and_subresource_and_not_by_names() {
         for path in [
             "/api/v1/secrets",
             "/api/v1/namespaces/n/secrets/x",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_bodies_are_shown_as_they_are() {
+    fn other_bodies_are_shown_unchanged() {
         let map = json!({ "kind": "ConfigMap", "metadata": { "name": "x" }, "data": { "colour": "blue" } });
         let text = shown("/api/v1/namespaces/n/configmaps", &map);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), map);
@@ -392,7 +392,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_inside_a_secret_is_shown_but_scalars_that_name_it(content in anything(), nested in any::<bool>()) {
+        fn only_identity_fields_of_a_secret_are_shown(content in anything(), nested in any::<bool>()) {
             let secret = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "db", "annotations": content.clone() },
                 "data": content.clone(), "stringData": content.clone(), "status": content.clone(),

@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_is_sent_by_the_task_that_asks() {
-        let transport = Transport::over(tower::service_fn(echo), "default").build().unwrap();
+        let transport = Transport::from_service(tower::service_fn(echo), "default").build().unwrap();
         // Nobody else gets a turn.
         let answer = transport.send(get("/here")).now_or_never().expect("there is no queue").unwrap();
         assert_eq!(text(answer).await, "/here");
@@ -195,7 +195,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn layers_that_have_to_be_waited_for_are_left_to_the_queue() {
         let limited = Limited { next: Box::pin(sleep(Duration::ZERO)), ready: true };
-        let transport = Transport::over(limited, "default").build().unwrap();
+        let transport = Transport::from_service(limited, "default").build().unwrap();
         let began = Instant::now();
         let kube = transport.client();
         join_all((0..6).map(async |turn| {
@@ -225,7 +225,7 @@ mod tests {
         let refusing = tower::service_fn(|_: Request<Body>| async {
             Err::<Response<Body>, BoxError>(kube::Error::LinesCodecMaxLineLengthExceeded.into())
         });
-        let transport = Transport::over(refusing, "default").build().unwrap();
+        let transport = Transport::from_service(refusing, "default").build().unwrap();
         let ours = transport.send(get("/")).await.unwrap_err();
         let kubes = transport.client().send(get("/")).await.unwrap_err();
         assert!(matches!(ours, kube::Error::LinesCodecMaxLineLengthExceeded));

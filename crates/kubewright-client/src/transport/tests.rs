@@ -1,4 +1,4 @@
-//! The layers together: who wins, what is shown, what is not.
+//! All layers together: precedence and redaction.
 
 use std::{
     convert::Infallible,
@@ -15,12 +15,12 @@ use serde_json::json;
 use tracing::Level;
 
 use super::*;
-use crate::{Clients, Refusal as _, RestClient, testing};
+use crate::{ApiStatus as _, Clients, RestClient, testing};
 
-/// Eight letters, so that it is valid base64 too and can stand in a Secret.
+/// Eight letters, so that it is valid base64 and can be the data of a Secret.
 const SECRET: &str = "hunter22";
 
-/// What the log says while this lives, at every level.
+/// The captured log, at every level.
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
 
@@ -74,7 +74,7 @@ fn secret() -> serde_json::Value {
     })
 }
 
-/// Everything that can go wrong with a secret, once.
+/// Every kind of request and response with a secret in it, once.
 async fn traffic(level: Option<DebugLevel>) -> String {
     let (captured, _guard) = Captured::begin();
     let (_, service) = testing::service(|seen| {
@@ -86,7 +86,7 @@ async fn traffic(level: Option<DebugLevel>) -> String {
                 testing::text(200, "application/json", &format!("{{\"{SECRET}"))
             }
             line if line.contains("refused") => {
-                testing::refusal(400, "BadRequest", "error found in #10 byte of ...|\"password\"")
+                testing::status_error(400, "BadRequest", "error found in #10 byte of ...|\"password\"")
             }
             line if line.contains("token") => {
                 testing::json(201, &json!({ "kind": "TokenRequest", "status": { "token": SECRET } }))
@@ -96,7 +96,7 @@ async fn traffic(level: Option<DebugLevel>) -> String {
         response.headers_mut().insert("set-cookie", SECRET.parse().unwrap());
         response
     });
-    let transport = Transport::over(service, "default")
+    let transport = Transport::from_service(service, "default")
         .bearer_token(BearerToken::fixed(SECRET))
         .debug(level)
         .build()
@@ -104,7 +104,7 @@ async fn traffic(level: Option<DebugLevel>) -> String {
     let rest = RestClient::new(transport.client());
     let secrets = || rest.group_version("v1").get().namespace("shop").resource("secrets").name("db");
     let _: k8s_openapi::api::core::v1::Secret = secrets().json().await.unwrap();
-    // Neither the answer of the wrong type, nor a page of a proxy, nor half a document may be repeated.
+    // Neither a response of the wrong type, nor a page of a proxy, nor a truncated document may be quoted.
     let errors = [
         secrets().json::<Vec<u8>>().await.unwrap_err(),
         secrets().query("html", "1").bytes().await.unwrap_err(),
@@ -140,14 +140,14 @@ async fn one_request(verbosity: u8) -> Vec<String> {
     let (_, service) =
         testing::service(move |_| testing::json(200, &json!({ "kind": "ConfigMap", "note": long })));
     let level = DebugLevel::from_verbosity(verbosity);
-    let transport = Transport::over(service, "default").debug(level).build().unwrap();
+    let transport = Transport::from_service(service, "default").debug(level).build().unwrap();
     let request = RestClient::new(transport.client()).group_version("v1").post().namespace("n");
     request.resource("configmaps").json_body(&json!({ "kind": "ConfigMap" })).bytes().await.unwrap();
     captured.http()
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_level_shows_what_kubectl_shows_and_more_than_the_one_before() {
+async fn each_level_logs_what_kubectl_logs_and_more_than_the_previous_one() {
     let six = one_request(6).await;
     assert_eq!(six.len(), 1, "{six:#?}");
     for part in ["POST", "/api/v1/namespaces/n/configmaps", "200 OK", "milliseconds=0"] {
@@ -172,15 +172,15 @@ async fn each_level_shows_what_kubectl_shows_and_more_than_the_one_before() {
 }
 
 #[tokio::test]
-async fn the_debug_layer_passes_a_watch_on_as_it_comes_and_copies_nothing() {
+async fn the_debug_layer_passes_a_watch_on_as_it_arrives_and_copies_nothing() {
     let (captured, _guard) = Captured::begin();
     let service = tower::service_fn(|_: Request<Body>| async {
-        // One event, and then silence for ever: whoever waits for the end hangs.
+        // One event, and then nothing: waiting for the end would hang.
         let first = Frame::data(Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\"}}\n"));
         let body = StreamBody::new(stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending()));
         Ok::<_, Infallible>(Response::new(body))
     });
-    let transport = Transport::over(service, "default").debug(DebugLevel::Curl).build().unwrap();
+    let transport = Transport::from_service(service, "default").debug(DebugLevel::Curl).build().unwrap();
     let request = RestClient::new(transport.client()).group_version("v1").get().resource("pods");
     let mut events = request.watch::<serde_json::Value>().await.unwrap();
     assert!(matches!(events.next().await, Some(Ok(kube::core::WatchEvent::Added(_)))));
@@ -189,23 +189,23 @@ async fn the_debug_layer_passes_a_watch_on_as_it_comes_and_copies_nothing() {
 }
 
 #[tokio::test]
-async fn any_other_answer_is_passed_on_as_it_comes_too() {
+async fn the_debug_layer_passes_any_other_response_on_as_it_arrives() {
     let (_captured, _guard) = Captured::begin();
     let service = tower::service_fn(|_: Request<Body>| async {
         let first = Frame::data(Bytes::from_static(b"line"));
         let body = StreamBody::new(stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending()));
         Ok::<_, Infallible>(Response::new(body))
     });
-    let transport = Transport::over(service, "default").debug(DebugLevel::Curl).build().unwrap();
+    let transport = Transport::from_service(service, "default").debug(DebugLevel::Curl).build().unwrap();
     let mut frames = RestClient::new(transport.client()).get().path("/metrics").stream().await.unwrap();
     assert_eq!(frames.next().await.unwrap().unwrap(), "line");
 }
 
 #[tokio::test]
-async fn layers_of_the_user_see_requests_as_they_leave() {
+async fn user_layers_see_requests_as_they_are_sent() {
     let (log, service) = testing::service(|_| testing::json(200, &json!({})));
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let tap = tower::layer::layer_fn({
+    let layer = tower::layer::layer_fn({
         let seen = seen.clone();
         move |inner: TransportService| {
             let seen = seen.clone();
@@ -215,9 +215,9 @@ async fn layers_of_the_user_see_requests_as_they_leave() {
             })
         }
     });
-    let transport = Transport::over(service, "default")
+    let transport = Transport::from_service(service, "default")
         .basic_auth(BasicAuth::new("alice", SECRET))
-        .layer(tap)
+        .layer(layer)
         .build()
         .unwrap();
     RestClient::new(transport.client()).get().path("/").bytes().await.unwrap();
@@ -228,12 +228,12 @@ async fn layers_of_the_user_see_requests_as_they_leave() {
 #[test]
 fn building_outside_a_runtime_is_an_error_and_no_panic() {
     let (_, service) = testing::service(|_| testing::json(200, &json!({})));
-    let error = Transport::over(service, "default").build().unwrap_err();
+    let error = Transport::from_service(service, "default").build().unwrap_err();
     assert!(matches!(error, TransportError::NoRuntime));
 }
 
 #[tokio::test]
-async fn a_password_and_a_token_together_are_refused() {
+async fn a_password_and_a_token_together_are_rejected() {
     let mut config = Config::new("http://127.0.0.1:1".parse().unwrap());
     config.auth_info.token = Some("t".into());
     config.auth_info.username = Some("u".into());
@@ -242,7 +242,7 @@ async fn a_password_and_a_token_together_are_refused() {
 }
 
 #[tokio::test]
-async fn what_a_failing_credential_plugin_prints_stays_out_of_the_error() {
+async fn the_output_of_a_failing_credential_plugin_is_not_in_the_error() {
     let mut config = Config::new("http://127.0.0.1:1".parse().unwrap());
     config.auth_info.exec = Some(ExecConfig {
         command: Some("sh".to_owned()),
@@ -253,11 +253,11 @@ async fn what_a_failing_credential_plugin_prints_stays_out_of_the_error() {
     let error = Transport::builder(config.clone()).build().unwrap_err();
     let text = format!("{error} {error:?}");
     assert!(text.contains("credential plugin failed") && !text.contains(SECRET), "{text}");
-    // A caller who brings a token does not need the plugin, and it is not run.
+    // A caller with a token does not need the plugin, and it is not run.
     Transport::builder(config).bearer_token(BearerToken::fixed("t")).build().unwrap();
 }
 
-/// A server of one answer on a real socket, and the heads of the requests that came.
+/// A server with one fixed response on a real socket, and the heads of its requests.
 fn listen(answer: &'static str) -> (Uri, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -278,8 +278,8 @@ fn listen(answer: &'static str) -> (Uri, Arc<Mutex<Vec<String>>>) {
     (format!("http://{address}/prefix").parse().unwrap(), heads)
 }
 
-/// The one test over a real connection: that kube's stack below ours is built as we say. It does not retry,
-/// its own impersonation and credentials are out of the way, and the base URL is kept.
+/// The one test over a real connection: kube's stack below ours does not retry, its impersonation and
+/// credentials are disabled, and the base URL is kept.
 #[tokio::test]
 async fn over_a_real_connection_nothing_is_retried_and_our_layers_replace_those_of_kube() {
     let (server, heads) = listen("503 Service Unavailable");
@@ -330,9 +330,9 @@ async fn requests_are_counted_by_code_method_and_host_and_failures_as_errors() {
             _ => Ok(Response::new(Body::empty())),
         }
     });
-    let clients = Clients::new(Transport::over(server, "default").metrics(&metrics).build().unwrap());
+    let clients = Clients::new(Transport::from_service(server, "default").metrics(&metrics).build().unwrap());
     for path in ["/", "/", "/none", "/down"] {
-        // What becomes of the request is not the question here.
+        // The result does not matter here.
         let _ = clients.rest().get().path(path).bytes().await;
     }
     let mut registry = prometheus_client::registry::Registry::default();
@@ -352,6 +352,6 @@ async fn requests_are_counted_by_code_method_and_host_and_failures_as_errors() {
 #[test]
 fn the_host_of_a_metric_is_the_host_alone() {
     let server: Uri = "https://user:hunter22@10.0.0.1:6443/path?token=hunter22".parse().unwrap();
-    let meter = format!("{:?}", RestMetrics::new().of(Some(&server)));
+    let meter = format!("{:?}", RestMetrics::new().for_server(Some(&server)));
     assert!(meter.contains("10.0.0.1:6443") && !meter.contains(SECRET), "{meter}");
 }

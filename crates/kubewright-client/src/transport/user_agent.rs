@@ -1,10 +1,10 @@
-//! Says who is calling.
+//! User agent.
 //!
 //! The API server writes the user agent into its audit log and its priority-and-fairness debug pages, so a
-//! good one is the difference between "who is listing all Secrets?" and knowing it. The default has the shape
-//! of client-go's: `binary/version (os/arch) kubernetes/commit`.
+//! good one identifies the client there. The default has the shape of client-go's: `binary/version (os/arch)
+//! kubernetes/commit`.
 //!
-//! A request that has a `User-Agent` already keeps it.
+//! A request with a `User-Agent` keeps it.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use http::{HeaderValue, Request, header::USER_AGENT};
 use kube::client::Body;
 use tower::BoxError;
 
-use super::tap::{Tap, TapLayer, put_if_absent};
+use super::interceptor::{Interceptor, InterceptorLayer, insert_if_absent};
 
-/// The text sent as `User-Agent`.
+/// Value of the `User-Agent` header.
 ///
 /// ```
 /// use kubewright::client::UserAgent;
@@ -27,7 +27,7 @@ use super::tap::{Tap, TapLayer, put_if_absent};
 pub struct UserAgent(HeaderValue);
 
 impl UserAgent {
-    /// The agent of a named program in a version. Characters that no header may have become `_`.
+    /// Creates the agent of a program in a version. Characters that are invalid in headers become `_`.
     pub fn new(program: &str, version: &str) -> Self {
         let text = format!(
             "{program}/{version} ({}/{}) kubernetes/kubewright-{}",
@@ -38,21 +38,21 @@ impl UserAgent {
         Self::raw(&text)
     }
 
-    /// Exactly this text, for those who have their own scheme. Characters that no header may have become `_`.
+    /// Creates an agent of exactly this text. Characters that are invalid in headers become `_`.
     pub fn raw(text: &str) -> Self {
         let clean: String = text.chars().map(|c| if matches!(c, ' '..='~') { c } else { '_' }).collect();
-        // Visible ASCII and spaces are a header value by definition; an empty one is too.
+        // Visible ASCII and spaces are always a valid header value.
         Self(HeaderValue::try_from(clean).unwrap_or(HeaderValue::from_static("kubewright")))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 }
 
 impl Default for UserAgent {
-    /// The running program under the name of its file, in an unknown version.
+    /// The file name of the running program, with version `unknown`.
     fn default() -> Self {
         let program = std::env::args_os()
             .next()
@@ -76,7 +76,7 @@ impl fmt::Display for UserAgent {
     }
 }
 
-/// The names under which Go, and so every dashboard over API server logs, knows operating systems.
+/// Maps the name of an operating system to Go's, which dashboards over API server logs expect.
 fn go_os(os: &str) -> &str {
     match os {
         "macos" => "darwin",
@@ -84,7 +84,7 @@ fn go_os(os: &str) -> &str {
     }
 }
 
-/// Likewise for architectures.
+/// Maps the name of an architecture to Go's.
 fn go_arch(arch: &str) -> &str {
     match arch {
         "x86_64" => "amd64",
@@ -95,17 +95,17 @@ fn go_arch(arch: &str) -> &str {
     }
 }
 
-impl Tap for UserAgent {
-    type Note = ();
+impl Interceptor for UserAgent {
+    type State = ();
 
     fn request(&self, request: &mut Request<Body>) -> Result<(), BoxError> {
-        put_if_absent(request, USER_AGENT, &self.0);
+        insert_if_absent(request, USER_AGENT, &self.0);
         Ok(())
     }
 }
 
-/// Puts a [`UserAgent`] on every request that has none.
-pub type UserAgentLayer = TapLayer<UserAgent>;
+/// Layer that adds a [`UserAgent`] to every request without one.
+pub type UserAgentLayer = InterceptorLayer<UserAgent>;
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_no_header_may_have_are_replaced() {
+    fn characters_that_are_invalid_in_headers_are_replaced() {
         assert_eq!(UserAgent::raw("a\r\nAuthorization: x\u{e9}").as_str(), "a__Authorization: x_");
     }
 }

@@ -1,7 +1,8 @@
-//! Warnings that the server sends with its answers.
+//! Warnings in responses of the server.
 //!
-//! A deprecated version, a field that nobody knows, a policy that is not enforced yet: the server says so in `Warning`
-//! headers, and kubectl shows them. An operator that does not will learn of a removed API when it is gone.
+//! The server reports deprecated versions, unknown fields and policies that are not enforced yet in `Warning`
+//! headers; kubectl shows them. Logging them tells the users of an operator about an API before it is
+//! removed.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -10,94 +11,95 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tower::BoxError;
 
-use super::tap::{Answer, Tap, TapLayer};
+use super::interceptor::{Interceptor, InterceptorLayer, ResponseHead};
 
-/// How many texts are remembered as told.
-const ROOM: usize = 1024;
-/// The longest text that is passed on.
-const LENGTH: usize = 1024;
+/// Maximum number of texts that are remembered as logged.
+const MAX_LOGGED: usize = 1024;
+/// Maximum length of a text.
+const MAX_LENGTH: usize = 1024;
 
 /// One warning.
 ///
-/// The text is the server's alone: nothing of the request is added to it. Control characters are taken out, and what is
-/// longer than 1,024 characters is cut.
+/// The text is the server's alone; nothing of the request is added. Control characters are removed, and it is
+/// truncated to 1,024 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Warning {
-    /// Kubernetes uses 299 only.
+    /// The code; Kubernetes uses 299 only.
     pub code: u16,
-    /// Who warns; usually `-`.
+    /// The agent that warns; usually `-`.
     pub agent: String,
-    /// What about.
+    /// The text.
     pub text: String,
 }
 
-/// What to do with warnings. Clones do it together.
+/// Handler of warnings; client-go's `rest.WarningHandler`. Clones share their state.
 ///
 /// ```
-/// use kubewright::client::{Transport, Warnings};
+/// use kubewright::client::{Transport, WarningHandler};
 ///
 /// # fn example(config: kubewright::kube::Config) -> Result<(), Box<dyn std::error::Error>> {
 /// let transport = Transport::builder(config)
-///     .warnings(Warnings::handled(|warning| eprintln!("Warning: {}", warning.text)))
+///     .warning_handler(WarningHandler::new(|warning| eprintln!("Warning: {}", warning.text)))
 ///     .build()?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Warnings(Arc<dyn Fn(&Warning) + Send + Sync>);
+pub struct WarningHandler(Arc<dyn Fn(&Warning) + Send + Sync>);
 
-impl Warnings {
-    /// Logs every text once, at level `WARN` under the target `kubewright::warnings`.
-    pub fn logged_once() -> Self {
-        let told = Mutex::new(BTreeSet::new());
-        Self::handled(move |warning| {
+impl WarningHandler {
+    /// Creates a handler that logs every text once, at level `WARN` under the target `kubewright::warnings`.
+    pub fn log_once() -> Self {
+        let logged = Mutex::new(BTreeSet::new());
+        Self::new(move |warning| {
             if warning.code != 299 || warning.text.is_empty() {
                 return;
             }
-            let mut told = told.lock();
-            if told.contains(&warning.text) {
+            let mut logged = logged.lock();
+            if logged.contains(&warning.text) {
                 return;
             }
-            if told.len() >= ROOM {
-                told.clear();
+            if logged.len() >= MAX_LOGGED {
+                logged.clear();
             }
-            told.insert(warning.text.clone());
-            drop(told);
+            logged.insert(warning.text.clone());
+            drop(logged);
             tracing::warn!(target: "kubewright::warnings", "Warning: {}", warning.text);
         })
     }
 
-    /// Calls a function with every warning. It must not block.
-    pub fn handled(handler: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+    /// Creates a handler from a function. It must not block.
+    pub fn new(handler: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         Self(Arc::new(handler))
     }
 
-    /// Passes over them.
-    pub fn ignored() -> Self {
-        Self::handled(|_| {})
+    /// Creates a handler that ignores warnings.
+    pub fn ignore() -> Self {
+        Self::new(|_| {})
     }
 }
 
-impl Default for Warnings {
+impl Default for WarningHandler {
     fn default() -> Self {
-        Self::logged_once()
+        Self::log_once()
     }
 }
 
-impl fmt::Debug for Warnings {
+impl fmt::Debug for WarningHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Warnings").finish_non_exhaustive()
+        f.debug_struct("WarningHandler").finish_non_exhaustive()
     }
 }
 
-impl Tap for Warnings {
-    type Note = ();
+impl Interceptor for WarningHandler {
+    type State = ();
 
     fn request(&self, _: &mut Request<Body>) -> Result<(), BoxError> {
         Ok(())
     }
 
-    fn answer(&self, (): (), answer: Answer<'_>) {
-        let Ok((_, headers)) = answer else { return };
+    fn response(&self, (): (), response: ResponseHead<'_>) {
+        let Ok((_, headers)) = response else { return };
         for value in headers.get_all(WARNING) {
             for warning in parse(&String::from_utf8_lossy(value.as_bytes())) {
                 (self.0)(&warning);
@@ -106,10 +108,11 @@ impl Tap for Warnings {
     }
 }
 
-/// Hands warnings of answers to a [`Warnings`].
-pub type WarningsLayer = TapLayer<Warnings>;
+/// Layer that passes warnings to a [`WarningHandler`].
+pub type WarningsLayer = InterceptorLayer<WarningHandler>;
 
-/// The warnings of one header: `299 - "text"`, perhaps with a date, several with commas. What is malformed ends it.
+/// Parses one header: `299 - "text"`, optionally with a date, several separated by commas. Stops at malformed
+/// input.
 fn parse(header: &str) -> Vec<Warning> {
     let (mut warnings, mut rest) = (Vec::new(), header.trim_start());
     while let Some((warning, after)) = one(rest) {
@@ -137,7 +140,7 @@ fn one(text: &str) -> Option<(Warning, &str)> {
     Some((Warning { code, agent: clean(&agent), text: clean(&text) }, rest))
 }
 
-/// A text in quotes, with backslashes, and what follows it.
+/// Parses a quoted string with backslash escapes; returns it and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let (mut out, mut escaped) = (String::new(), false);
@@ -156,7 +159,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 }
 
 fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(LENGTH).collect()
+    text.chars().filter(|c| !c.is_control()).take(MAX_LENGTH).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_read_as_the_rfc_writes_them() {
+    fn warnings_are_parsed_as_in_the_rfc() {
         assert_eq!(texts(r#"299 - "policy/v1beta1 is deprecated""#), ["299 - policy/v1beta1 is deprecated"]);
         assert_eq!(
             texts(r#"299 - "a, \"b\" \\", 299 "the agent" "c" "Sat, 25 Aug 2012 23:34:45 GMT", 112 x "d""#),
@@ -187,26 +190,26 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_and_cleaned() {
+    fn texts_are_truncated_and_cleaned() {
         let warning = &parse(&format!("299 - \"\u{1b}[31m{}\"", "x".repeat(5000)))[0];
-        assert_eq!(warning.text.chars().count(), LENGTH);
+        assert_eq!(warning.text.chars().count(), MAX_LENGTH);
         assert!(!warning.text.contains('\u{1b}'));
     }
 
     #[tokio::test]
-    async fn every_warning_of_an_answer_reaches_the_handler() {
+    async fn every_warning_of_a_response_reaches_the_handler() {
         let server = tower::service_fn(|_: Request<Body>| async {
             let response = Response::builder().header(WARNING, "299 - \"a\"").header(WARNING, "299 - \"b\"");
             response.body(()).map_err(BoxError::from)
         });
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let warnings = Warnings::handled({
-            let heard = Arc::clone(&heard);
-            move |warning| heard.lock().push(warning.text.clone())
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let warnings = WarningHandler::new({
+            let received = Arc::clone(&received);
+            move |warning| received.lock().push(warning.text.clone())
         });
         let request = Request::get("/").body(Body::empty()).unwrap();
         WarningsLayer::new(warnings).layer(server).oneshot(request).await.unwrap();
-        assert_eq!(*heard.lock(), ["a", "b"]);
+        assert_eq!(*received.lock(), ["a", "b"]);
     }
 
     #[test]
@@ -219,7 +222,7 @@ mod tests {
             .finish();
         let warning = |code, text: &str| Warning { code, agent: "-".into(), text: text.into() };
         tracing::subscriber::with_default(subscriber, || {
-            let warnings = Warnings::logged_once();
+            let warnings = WarningHandler::log_once();
             for warning in [warning(299, "old"), warning(299, "old"), warning(199, "odd"), warning(299, "")] {
                 (warnings.0)(&warning);
             }

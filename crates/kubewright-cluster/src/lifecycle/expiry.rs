@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kubewright::{
-    client::Refusal,
+    client::ApiStatus,
     manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use tokio::time::{Instant, MissedTickBehavior};

@@ -13,7 +13,7 @@ use k8s_openapi::{
 };
 
 use kubewright::{
-    client::{CachedClient, ClientError, Refusal},
+    client::{ApiStatus, CachedClient, ClientError},
     manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use tokio::time::{Instant, MissedTickBehavior};

@@ -12,7 +12,7 @@ use k8s_openapi::{
 use kube::api::Patch;
 use kubewright::{
     Error, ObjectKey, Result,
-    client::{CachedClient, Refusal},
+    client::{ApiStatus, CachedClient},
     manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use serde_json::json;

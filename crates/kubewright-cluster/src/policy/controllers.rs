@@ -18,7 +18,7 @@ use kube::api::ListParams;
 use kubewright::{
     Error, ObjectKey,
     cache::{Event, KindCache, Lazy},
-    client::{CachedClient, Refusal, ServerResources},
+    client::{ApiStatus, CachedClient, ServerResources},
     controller::{Action, Context, Controller, Requests, Watch, source},
     events::Recorder,
 };

@@ -10,7 +10,7 @@ use kube::{Resource, api::Patch};
 use kubewright::{
     Object as Kind, ObjectKey, Result,
     cache::Lazy,
-    client::{CachedClient, ClientError, Refusal},
+    client::{ApiStatus, CachedClient, ClientError},
     controller::{Context, EventSink},
 };
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::{
 use kube::api::Patch;
 use kubewright::{
     cache::Lazy,
-    client::cached::{ClientError, Finalizer, Operation},
+    client::cached::{ClientError, Finalizer, OperationResult},
     prelude::*,
 };
 use serde_json::json;
@@ -43,11 +43,11 @@ pub(crate) async fn written_objects_equal_cached_ones(env: TestEnv) {
     let key = env.key("m");
     let held = async || client.get::<ConfigMap>(&key).await.unwrap().unwrap();
     for (value, patch, operation) in [
-        ("1", false, Operation::Created),
-        ("1", false, Operation::Unchanged),
-        ("2", false, Operation::Updated),
-        ("2", true, Operation::Unchanged),
-        ("3", true, Operation::Updated),
+        ("1", false, OperationResult::Created),
+        ("1", false, OperationResult::Unchanged),
+        ("2", false, OperationResult::Updated),
+        ("2", true, OperationResult::Unchanged),
+        ("3", true, OperationResult::Updated),
     ] {
         let wanted = if patch {
             client.of().create_or_patch(&key, set(value))
@@ -80,7 +80,7 @@ pub(crate) async fn a_delete_with_a_uid_spares_a_recreated_object(env: TestEnv) 
         })
         .await
         .unwrap();
-    assert!(client.delete(&new).unchanged().await.unwrap_err().is_conflict());
+    assert!(client.delete(&new).if_unchanged().await.unwrap_err().is_conflict());
 }
 
 pub(crate) async fn a_collection_is_deleted_and_reads_see_it(env: TestEnv) {
@@ -141,7 +141,9 @@ pub(crate) async fn a_status_is_written_only_when_it_changes(env: TestEnv) {
     kind.create(&deployment(&env)).await.unwrap();
     let key = env.key("web");
     let replicas = |replicas: i32| move |status: &mut DeploymentStatus| status.replicas = Some(replicas);
-    for (wanted, operation) in [(3, Operation::Updated), (3, Operation::Unchanged), (2, Operation::Updated)] {
+    for (wanted, operation) in
+        [(3, OperationResult::Updated), (3, OperationResult::Unchanged), (2, OperationResult::Updated)]
+    {
         let object = kind.get(&key).await.unwrap().unwrap();
         assert_eq!(kind.set_status(&object, replicas(wanted)).await.unwrap(), operation);
         let status = kind.get(&key).await.unwrap().unwrap().status.clone().unwrap();
@@ -150,7 +152,7 @@ pub(crate) async fn a_status_is_written_only_when_it_changes(env: TestEnv) {
     // On an object that has changed since: it is read again and written.
     let old = kind.get(&key).await.unwrap().unwrap();
     kind.patch(&key, &Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}))).await.unwrap();
-    assert_eq!(kind.set_status(&old, replicas(7)).await.unwrap(), Operation::Updated);
+    assert_eq!(kind.set_status(&old, replicas(7)).await.unwrap(), OperationResult::Updated);
     let now = kind.status().get(&key).await.unwrap().unwrap();
     assert_eq!((now.status.unwrap().replicas, now.metadata.labels.unwrap()["a"].as_str()), (Some(7), "b"));
 }
@@ -208,12 +210,12 @@ pub(crate) async fn an_object_of_another_controller_is_refused(env: TestEnv) {
     let other = client.create(&other).await.unwrap();
     let uid = other.metadata.uid.clone().unwrap();
     let taken = client.create_or_update(&env.key("child"), |_: &mut Secret| ());
-    assert_eq!(taken.controlled_by(&other).await.unwrap().operation(), Operation::Created);
+    assert_eq!(taken.controlled_by(&other).await.unwrap().operation(), OperationResult::Created);
 
     let owner = client.create(&env.map("owner")).await.unwrap();
     let wanted = client.create_or_update(&env.key("child"), |_: &mut Secret| ()).controlled_by(&owner);
     let error = wanted.await.unwrap_err();
-    assert!(matches!(error, ClientError::Taken { .. }), "{error:?}");
+    assert!(matches!(error, ClientError::AlreadyControlled { .. }), "{error:?}");
     let namespace = &env.namespace;
     assert_eq!(
         format!("{:?}", Error::from(error)),

@@ -7,77 +7,79 @@ use kube::api::Patch;
 use serde_json::Value;
 
 use super::{ClientError, KindClient};
-use kubewright_client::{ApiError, owner::Reference};
+use kubewright_client::{ApiError, owner::OwnerRef};
 use kubewright_core::Object;
 
-/// An apply that is being put together; await it to have it done.
+/// Server-side apply of an object; sent when awaited.
 ///
-/// What the object says is what its field owner wants: fields that it said before and no longer says are given up, fields
-/// of others stay. Everything that serialises is said, so leave out (`None`) what is somebody else's business.
+/// The object holds the fields that its field manager wants: fields applied before and left out now are given
+/// up, fields of other managers stay. Every serialised field is applied, so leave fields of other managers
+/// `None`.
 #[must_use = "an apply does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct Apply<K: Object> {
     kind: KindClient<K>,
     object: K,
-    owner: Option<Reference>,
-    part: Option<String>,
+    owner: Option<OwnerRef>,
+    subresource: Option<String>,
     force: bool,
 }
 
 impl<K: Object> KindClient<K> {
     /// Applies an object on the server.
     pub fn apply(&self, object: K) -> Apply<K> {
-        Apply { kind: self.clone(), object, owner: None, part: None, force: false }
+        Apply { kind: self.clone(), object, owner: None, subresource: None, force: false }
     }
 }
 
 impl<K: Object> Apply<K> {
-    /// Takes fields over from other owners instead of refusing with a conflict. Controllers usually should: what they
-    /// want is what their object says.
+    /// Takes fields over from other managers instead of failing with a conflict. Recommended for controllers.
     pub fn force(mut self) -> Self {
         self.force = true;
         self
     }
 
-    /// Makes this the owner that controls the object.
+    /// Sets `owner` as the controller of the object.
     pub fn controlled_by<O: Object<DynamicType: Default>>(self, owner: &O) -> Self {
-        self.owned_through(Reference::to(owner, &O::DynamicType::default(), true))
+        self.owner_reference(OwnerRef::new(owner, &O::DynamicType::default(), true))
     }
 
-    /// Puts a reference to an owner on the object.
-    pub fn owned_through(mut self, reference: Reference) -> Self {
+    /// Sets an owner reference on the object.
+    pub fn owner_reference(mut self, reference: OwnerRef) -> Self {
         self.owner = Some(reference);
         self
     }
 
-    pub(super) fn part(mut self, part: &str) -> Self {
-        self.part = Some(part.to_owned());
+    pub(super) fn subresource(mut self, name: &str) -> Self {
+        self.subresource = Some(name.to_owned());
         self
     }
 
     async fn send(mut self) -> Result<K, ClientError> {
         let kind = &self.kind;
         let key = kind.key(&self.object)?;
-        let operation = kind.operation("apply", &key, self.part.as_deref());
-        let refuse =
+        let operation = kind.operation("apply", &key, self.subresource.as_deref());
+        let request_error =
             |reason: &str| ApiError::Request { operation: operation.clone(), reason: reason.to_owned() };
         if kind.client.settings.field_owner.is_none() {
-            return Err(refuse("apply needs a field owner: client.field_owner(\"my-operator\")").into());
+            return Err(
+                request_error("apply needs a field owner: client.field_owner(\"my-operator\")").into()
+            );
         }
         if let Some(owner) = &self.owner {
-            owner.put_on(&mut self.object, &kind.dyntype)?;
+            owner.set_on(&mut self.object, &kind.dyntype)?;
         }
-        let mut value =
-            serde_json::to_value(&self.object).map_err(|_| refuse("the object cannot be written as JSON"))?;
-        kind.name_kind(&mut value, None);
-        // The server refuses an apply that carries these, or a version that is not the newest.
+        let mut value = serde_json::to_value(&self.object)
+            .map_err(|_| request_error("the object cannot be written as JSON"))?;
+        kind.set_type_meta(&mut value, None);
+        // The server rejects an apply that carries these, or a version that is not the newest.
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            for bookkeeping in ["managedFields", "resourceVersion", "creationTimestamp", "generation", "uid"]
+            for server_field in ["managedFields", "resourceVersion", "creationTimestamp", "generation", "uid"]
             {
-                meta.remove(bookkeeping);
+                meta.remove(server_field);
             }
         }
-        kind.patch_part(&key, self.part.as_deref(), &Patch::Apply(value), self.force).await
+        kind.patch_subresource(&key, self.subresource.as_deref(), &Patch::Apply(value), self.force).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! An object as it should be, whether it exists or not.
+//! Create-or-update and create-or-patch.
 
 use std::{future::IntoFuture, ops::Deref, sync::Arc};
 
@@ -6,42 +6,43 @@ use futures::future::BoxFuture;
 use kube::api::Patch;
 use serde_json::{Value, json};
 
-use super::{ClientError, ControlledBy, KindClient, kind_client::decode_as_cached, merge::difference};
-use kubewright_client::{ApiError, OwnerError, Refusal, owner::Reference};
+use super::{ClientError, ControlledBy, KindClient, kind_client::decode_as_cached, merge::merge_patch};
+use kubewright_client::{ApiError, ApiStatus, OwnerError, owner::OwnerRef};
 use kubewright_core::{Object, ObjectKey};
 
-/// Whatever a function failed with.
+/// Error of a mutate function.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often a conflict is answered by reading again, before it is the caller's.
-const ATTEMPTS: u32 = 5;
+/// Number of attempts on conflicts before the error is returned.
+pub(super) const MAX_ATTEMPTS: u32 = 5;
 
-/// What was necessary to bring an object into its wanted state.
+/// The write that was made; controller-runtime's `OperationResult`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// It was missing.
+#[non_exhaustive]
+pub enum OperationResult {
+    /// The object was missing and was created.
     Created,
-    /// It was there and different.
+    /// The object differed and was updated.
     Updated,
-    /// It was there and as it should be; nothing was sent.
+    /// The object was as wanted; nothing was sent.
     Unchanged,
 }
 
-/// An object in its wanted state, and what was necessary. It can be used as the object itself.
+/// An object after [`CreateOrUpdate`], and the write that was made. Dereferences to the object.
 #[derive(Debug, Clone)]
 pub struct Written<K> {
     object: Arc<K>,
-    operation: Operation,
+    operation: OperationResult,
 }
 
 impl<K> Written<K> {
-    /// What was necessary.
-    pub fn operation(&self) -> Operation {
+    /// Returns the write that was made.
+    pub fn operation(&self) -> OperationResult {
         self.operation
     }
 
-    /// The object as the server has it, but for `managedFields`: it may come from the cache, which usually holds none, and
-    /// what was written is read without them too.
+    /// Returns the object as the server has it, but without `managedFields`: it may come from the cache,
+    /// which usually drops them, and the response is decoded without them too.
     pub fn into_inner(self) -> Arc<K> {
         self.object
     }
@@ -55,9 +56,9 @@ impl<K> Deref for Written<K> {
     }
 }
 
-/// What a function that brings an object into its wanted state may return: nothing, or a result.
+/// Return type of a mutate function: nothing, or a result.
 pub trait MutationOutcome {
-    /// Whether it went well.
+    /// Converts to a result.
     fn into_result(self) -> Result<(), BoxError>;
 }
 
@@ -75,23 +76,23 @@ impl<E: Into<BoxError>> MutationOutcome for Result<(), E> {
 
 type Mutate<'f, K> = Box<dyn FnMut(&mut K) -> Result<(), BoxError> + Send + 'f>;
 
-/// A wanted state that is being put together; await it to have it so.
+/// Create-or-update of an object; sent when awaited.
 ///
-/// The function gets the object as it is, or an empty one with its name, and changes what it cares for. It may be called
-/// again, on a newer object, when somebody else was faster; so it should set, not add.
+/// The mutate function gets the current object, or an empty one with its name, and sets the fields that it
+/// manages. It is called again on a newer object after a conflict, so it must be idempotent.
 #[must_use = "this does nothing until it is awaited"]
 pub struct CreateOrUpdate<'f, K: Object> {
     kind: KindClient<K>,
     key: ObjectKey,
     empty: K,
     mutate: Mutate<'f, K>,
-    owner: Option<Reference>,
+    owner: Option<OwnerRef>,
     adopt: bool,
     patch: bool,
 }
 
 impl<K: Object> KindClient<K> {
-    /// Brings an object into a wanted state: creates it if it is missing, and updates it if the function changes it.
+    /// Creates an object if it is missing, and updates it if the mutate function changes it.
     pub fn create_or_update<'f, R: MutationOutcome>(
         &self,
         key: &ObjectKey,
@@ -100,11 +101,11 @@ impl<K: Object> KindClient<K> {
     where
         K: Default,
     {
-        self.wanted(key, K::default(), mutate, false)
+        self.create_or_write(key, K::default(), mutate, false)
     }
 
-    /// The same with a patch of what the function changes, so that others may change other fields meanwhile. Changes of
-    /// the status go to the status.
+    /// As [`create_or_update`](Self::create_or_update), but sends a merge patch of the changes, so that other
+    /// clients may change other fields meanwhile. Changes of the status go to the status subresource.
     pub fn create_or_patch<'f, R: MutationOutcome>(
         &self,
         key: &ObjectKey,
@@ -113,21 +114,21 @@ impl<K: Object> KindClient<K> {
     where
         K: Default,
     {
-        self.wanted(key, K::default(), mutate, true)
+        self.create_or_write(key, K::default(), mutate, true)
     }
 
-    /// As [`create_or_update`](Self::create_or_update), from an object that says how it is created: for kinds that are
-    /// known only at run time.
+    /// As [`create_or_update`](Self::create_or_update), with the object to create instead of an empty one:
+    /// for kinds that are known only at run time.
     pub fn create_or_update_from<'f, R: MutationOutcome>(
         &self,
         object: K,
         mutate: impl FnMut(&mut K) -> R + Send + 'f,
     ) -> Result<CreateOrUpdate<'f, K>, ClientError> {
         let key = self.key(&object)?;
-        Ok(self.wanted(&key, object, mutate, false))
+        Ok(self.create_or_write(&key, object, mutate, false))
     }
 
-    fn wanted<'f, R: MutationOutcome>(
+    fn create_or_write<'f, R: MutationOutcome>(
         &self,
         key: &ObjectKey,
         mut empty: K,
@@ -150,25 +151,25 @@ impl<K: Object> KindClient<K> {
 }
 
 impl<K: Object> CreateOrUpdate<'_, K> {
-    /// Makes this the owner that controls the object. Refused if somebody else does; an object that nobody controls is
-    /// adopted, unless that is [not wanted](Self::without_adopting).
+    /// Sets `owner` as the controller of the object. Fails if another owner controls it; an object without
+    /// controller is adopted, unless [`without_adopting`](Self::without_adopting) is set.
     pub fn controlled_by<O: Object<DynamicType: Default>>(self, owner: &O) -> Self {
-        self.owned_through(Reference::to(owner, &O::DynamicType::default(), true))
+        self.owner_reference(OwnerRef::new(owner, &O::DynamicType::default(), true))
     }
 
-    /// Makes this one of the owners of the object.
+    /// Adds `owner` to the owners of the object.
     pub fn owned_by<O: Object<DynamicType: Default>>(self, owner: &O) -> Self {
-        self.owned_through(Reference::to(owner, &O::DynamicType::default(), false))
+        self.owner_reference(OwnerRef::new(owner, &O::DynamicType::default(), false))
     }
 
-    /// Puts a reference to an owner on the object.
-    pub fn owned_through(mut self, reference: Reference) -> Self {
+    /// Sets an owner reference on the object.
+    pub fn owner_reference(mut self, reference: OwnerRef) -> Self {
         self.owner = Some(reference);
         self
     }
 
-    /// Refuses an object that exists and does not belong to the owner yet, also when nobody controls it: an object that a
-    /// person has made stays that person's.
+    /// Fails if the object exists and does not belong to the owner yet, even if it has no controller: objects
+    /// that users created are not adopted.
     pub fn without_adopting(mut self) -> Self {
         self.adopt = false;
         self
@@ -183,17 +184,17 @@ impl<K: Object> CreateOrUpdate<'_, K> {
             attempt += 1;
             let written = match &found {
                 None => self.create().await,
-                Some(found) => self.change(&Arc::clone(found)).await,
+                Some(found) => self.update(&Arc::clone(found)).await,
             };
             let error = match written {
                 Ok(written) => return Ok(written),
                 Err(error) => error,
             };
-            // Somebody else has created, changed or deleted it since the cache saw it: look again, at the source.
+            // Another client has created, changed or deleted the object since: read it from the server.
             let outdated = error.is_conflict()
                 || (found.is_none() && error.is_already_exists())
                 || (found.is_some() && error.is_not_found());
-            if !outdated || attempt == ATTEMPTS {
+            if !outdated || attempt == MAX_ATTEMPTS {
                 return Err(error);
             }
             found = self.kind.live().get(&self.key).await?;
@@ -202,55 +203,56 @@ impl<K: Object> CreateOrUpdate<'_, K> {
 
     async fn create(&mut self) -> Result<Written<K>, ClientError> {
         let mut object = self.empty.clone();
-        self.mutated(&mut object, "create")?;
-        let created = self.kind.create_reading(&object, decode_as_cached).await?;
-        Ok(Written { object: Arc::new(created), operation: Operation::Created })
+        self.run_mutate(&mut object, "create")?;
+        let created = self.kind.create_with(&object, decode_as_cached).await?;
+        Ok(Written { object: Arc::new(created), operation: OperationResult::Created })
     }
 
-    async fn change(&mut self, found: &Arc<K>) -> Result<Written<K>, ClientError> {
+    async fn update(&mut self, found: &Arc<K>) -> Result<Written<K>, ClientError> {
         let mut object = K::clone(found);
         if let (false, Some(owner)) = (self.adopt, &self.owner) {
-            owner.is_on(&object, &self.kind.dyntype)?;
+            owner.check_on(&object, &self.kind.dyntype)?;
         }
-        self.mutated(&mut object, "update")?;
-        let unchanged = Written { object: Arc::clone(found), operation: Operation::Unchanged };
-        // Most of the time nothing has changed, and to see that, two texts are much cheaper than two trees. Texts that differ
-        // prove nothing: a type may write its members in any order.
+        self.run_mutate(&mut object, "update")?;
+        let unchanged = Written { object: Arc::clone(found), operation: OperationResult::Unchanged };
+        // Usually nothing has changed, and comparing the JSON texts is much cheaper than comparing trees.
+        // Different texts prove nothing: a type may serialise its members in any order.
         if self.text(found)? == self.text(&object)? {
             return Ok(unchanged);
         }
-        let Some(change) = difference(&self.value(found)?, &self.value(&object)?) else {
+        let Some(patch) = merge_patch(&self.value(found)?, &self.value(&object)?) else {
             return Ok(unchanged);
         };
         let object = if self.patch {
-            self.send(found, change).await?
+            self.send_patch(found, patch).await?
         } else {
-            self.kind.update_reading(&object, decode_as_cached).await?
+            self.kind.update_with(&object, decode_as_cached).await?
         };
-        Ok(Written { object: Arc::new(object), operation: Operation::Updated })
+        Ok(Written { object: Arc::new(object), operation: OperationResult::Updated })
     }
 
-    /// Status is a subresource nearly everywhere, and a patch of the object then changes nothing of it.
-    async fn send(&mut self, found: &K, mut change: Value) -> Result<K, ClientError> {
+    /// Sends a merge patch. The status is patched as a subresource: a patch of the object would not change
+    /// it.
+    async fn send_patch(&mut self, found: &K, mut change: Value) -> Result<K, ClientError> {
         let status = change.as_object_mut().and_then(|members| members.remove("status"));
-        let mut answer = None;
+        let mut response = None;
         if change.as_object().is_some_and(|members| !members.is_empty()) {
-            // A successor of the same name must not get what was meant for this one.
+            // The uid keeps the patch from a new object of the same name.
             if let Some(uid) = &found.meta().uid {
                 change["metadata"]["uid"] = json!(uid);
             }
-            answer = Some(self.kind.patch(&self.key, &Patch::Merge(change)).await?);
+            response = Some(self.kind.patch(&self.key, &Patch::Merge(change)).await?);
         }
         if let Some(status) = status {
             let change = json!({"status": status});
-            answer = Some(self.kind.status().patch(&self.key, &Patch::Merge(change)).await?);
+            response = Some(self.kind.status().patch(&self.key, &Patch::Merge(change)).await?);
         }
-        let mut object = answer.unwrap_or_else(|| found.clone());
+        let mut object = response.unwrap_or_else(|| found.clone());
         object.meta_mut().managed_fields = None;
         Ok(object)
     }
 
-    fn mutated(&mut self, object: &mut K, verb: &str) -> Result<(), ClientError> {
+    fn run_mutate(&mut self, object: &mut K, verb: &str) -> Result<(), ClientError> {
         let done = (self.mutate)(object);
         let operation = || self.kind.operation(verb, &self.key, None);
         done.map_err(|source| ClientError::Mutation { operation: operation(), source })?;
@@ -259,8 +261,8 @@ impl<K: Object> CreateOrUpdate<'_, K> {
             return Err(ClientError::Mutation { operation: operation(), source });
         }
         let Some(owner) = &self.owner else { return Ok(()) };
-        owner.put_on(object, &self.kind.dyntype).map_err(|error| match error {
-            OwnerError::Controlled { controller, uid, owner, .. } => ClientError::Taken {
+        owner.set_on(object, &self.kind.dyntype).map_err(|error| match error {
+            OwnerError::AlreadyControlled { controller, uid, owner, .. } => ClientError::AlreadyControlled {
                 operation: format!("create {} {} for {owner}", self.kind.kind(), self.key),
                 kind: self.kind.kind(),
                 source: ControlledBy { controller, uid },
@@ -270,14 +272,14 @@ impl<K: Object> CreateOrUpdate<'_, K> {
     }
 
     fn text(&self, object: &K) -> Result<Vec<u8>, ClientError> {
-        serde_json::to_vec(object).map_err(|_| self.unwritable())
+        serde_json::to_vec(object).map_err(|_| self.encode_error())
     }
 
     fn value(&self, object: &K) -> Result<Value, ClientError> {
-        serde_json::to_value(object).map_err(|_| self.unwritable())
+        serde_json::to_value(object).map_err(|_| self.encode_error())
     }
 
-    fn unwritable(&self) -> ClientError {
+    fn encode_error(&self) -> ClientError {
         let operation = self.kind.operation("update", &self.key, None);
         ApiError::Request { operation, reason: "the object cannot be written as JSON".to_owned() }.into()
     }

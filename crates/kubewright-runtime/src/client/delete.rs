@@ -11,16 +11,17 @@ use kube::{
 
 use super::{
     ClientError, KindClient,
-    kind_client::{Answer, AnswerMeta},
+    kind_client::{PartialMeta, PartialResponse},
 };
-use kubewright_cache::{Gone, matching};
-use kubewright_client::Refusal;
+use kubewright_cache::{RecordedDeletion, filter_by_labels};
+use kubewright_client::ApiStatus;
 use kubewright_core::{Object, ObjectKey};
 
-/// The deletion of one object; await it to have it done.
+/// Deletion of one object; sent when awaited.
 ///
-/// It deletes the object in hand and not a later one of the same name. That it is gone already is a success. An object
-/// with finalizers stays until they are done; so may one of its dependents, see [`foreground`](Self::foreground).
+/// Deletes the object with the given uid and not a later one of the same name. An object that is already gone
+/// is a success. An object with finalizers stays until they are removed; with
+/// [`foreground`](Self::foreground) it stays until its dependents are gone.
 #[must_use = "a deletion does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct Delete<K: Object> {
@@ -30,46 +31,47 @@ pub struct Delete<K: Object> {
 }
 
 impl<K: Object> KindClient<K> {
-    /// Deletes this object, and not a later one of the same name. That it is gone already is a success.
+    /// Deletes this object, and not a later one of the same name. An object that is already gone is a
+    /// success.
     pub fn delete(&self, object: &K) -> Delete<K> {
         let dry_run = self.client.settings.dry_run;
         let params = DeleteParams { dry_run, ..DeleteParams::default() };
         Delete { kind: self.clone(), object: object.clone(), params }
     }
 
-    /// Deletes many objects: narrow it down, then await it.
+    /// Starts the deletion of many objects; restrict it, then await it.
     pub fn delete_all(&self) -> DeleteAll<K> {
         DeleteAll { kind: self.clone(), namespace: None, selector: Selector::default() }
     }
 }
 
 impl<K: Object> Delete<K> {
-    /// The object goes when its dependents are gone.
+    /// Deletes the dependents first, then the object.
     pub fn foreground(mut self) -> Self {
         self.params.propagation_policy = Some(PropagationPolicy::Foreground);
         self
     }
 
-    /// The dependents follow the object.
+    /// Deletes the object first, then its dependents.
     pub fn background(mut self) -> Self {
         self.params.propagation_policy = Some(PropagationPolicy::Background);
         self
     }
 
-    /// The dependents stay.
+    /// Keeps the dependents.
     pub fn orphan(mut self) -> Self {
         self.params.propagation_policy = Some(PropagationPolicy::Orphan);
         self
     }
 
-    /// How many seconds the object may take to end, where its kind knows of that.
+    /// Sets the grace period in seconds, for kinds that have one.
     pub fn grace_seconds(mut self, seconds: u32) -> Self {
         self.params.grace_period_seconds = Some(seconds);
         self
     }
 
-    /// Refused as a conflict if the object has changed since it was read.
-    pub fn unchanged(mut self) -> Self {
+    /// Fails with a conflict if the object has changed since it was read.
+    pub fn if_unchanged(mut self) -> Self {
         let version = self.object.meta().resource_version.clone();
         self.params.preconditions.get_or_insert_default().resource_version = version;
         self
@@ -84,22 +86,27 @@ impl<K: Object> Delete<K> {
             let preconditions: &mut Preconditions = self.params.preconditions.get_or_insert_default();
             preconditions.uid = Some(uid.clone());
         }
-        let locked = self.params.preconditions.as_ref().is_some_and(|these| these.resource_version.is_some());
+        let versioned =
+            self.params.preconditions.as_ref().is_some_and(|these| these.resource_version.is_some());
         let operation = kind.operation("delete", &key, None);
         let params = &self.params;
-        let answer = kind
-            .request::<Answer>(&operation, Method::DELETE, Some(&key), key.namespace(), |request, name| {
-                request.delete(name, params)
-            })
+        let response = kind
+            .request::<PartialResponse>(
+                &operation,
+                Method::DELETE,
+                Some(&key),
+                key.namespace(),
+                |request, name| request.delete(name, params),
+            )
             .await;
-        match answer {
-            Ok(answer) => {
-                note(kind, &key, answer, uid, read.as_deref());
+        match response {
+            Ok(response) => {
+                record_deletion(kind, &key, response, uid, read.as_deref());
                 Ok(())
             }
-            // A conflict over the identity says that the one we meant is gone.
-            Err(error) if error.is_not_found() || (error.is_conflict() && uid.is_some() && !locked) => {
-                kind.note(&key, read.as_deref(), uid.map(going).as_ref());
+            // A uid conflict means that the object to delete is already gone.
+            Err(error) if error.is_not_found() || (error.is_conflict() && uid.is_some() && !versioned) => {
+                kind.record_write(&key, read.as_deref(), uid.map(deletion).as_ref());
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -107,26 +114,26 @@ impl<K: Object> Delete<K> {
     }
 }
 
-/// The cache must see either the object on its way out, or no more of it.
-fn note<K: Object>(
+/// Records the deletion: cached reads then see the object terminating, or not at all.
+fn record_deletion<K: Object>(
     kind: &KindClient<K>,
     key: &ObjectKey,
-    answer: Answer,
+    response: PartialResponse,
     uid: Option<String>,
     read: Option<&str>,
 ) {
-    let AnswerMeta { uid: answered, resource_version, deletion_timestamp } =
-        answer.metadata.filter(|_| answer.kind.as_deref() != Some("Status")).unwrap_or_default();
+    let PartialMeta { uid: response_uid, resource_version, deletion_timestamp } =
+        response.metadata.filter(|_| response.kind.as_deref() != Some("Status")).unwrap_or_default();
     if deletion_timestamp.is_some() {
-        kind.note(key, resource_version.as_deref(), None);
+        kind.record_write(key, resource_version.as_deref(), None);
     } else {
-        let uid = answered.or_else(|| answer.details.and_then(|details| details.uid)).or(uid);
-        kind.note(key, read, uid.map(going).as_ref());
+        let uid = response_uid.or_else(|| response.details.and_then(|details| details.uid)).or(uid);
+        kind.record_write(key, read, uid.map(deletion).as_ref());
     }
 }
 
-fn going(uid: String) -> Gone {
-    Gone { uid, for_good: false }
+fn deletion(uid: String) -> RecordedDeletion {
+    RecordedDeletion { uid, removed: false }
 }
 
 impl<K: Object> IntoFuture for Delete<K> {
@@ -138,7 +145,7 @@ impl<K: Object> IntoFuture for Delete<K> {
     }
 }
 
-/// The deletion of many objects that is being narrowed down; await it to have it done.
+/// Deletion of many objects; sent when awaited.
 #[must_use = "a deletion does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct DeleteAll<K: Object> {
@@ -148,19 +155,19 @@ pub struct DeleteAll<K: Object> {
 }
 
 impl<K: Object> DeleteAll<K> {
-    /// In this namespace. Kinds that have namespaces need one.
+    /// Restricts the deletion to one namespace. Required for namespaced kinds.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Only objects that have this label.
+    /// Restricts the deletion to objects that have this label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.selector.extend([Expression::Equal(key.to_owned(), value.to_owned())]);
         self
     }
 
-    /// Only objects whose labels match.
+    /// Restricts the deletion to objects whose labels match.
     pub fn selector(mut self, selector: &Selector) -> Self {
         self.selector.extend(selector.clone());
         self
@@ -187,8 +194,8 @@ impl<K: Object> DeleteAll<K> {
             Some(namespace) => cache.in_namespace(namespace),
             None => cache.list(),
         };
-        for object in matching(held, &self.selector) {
-            kind.note(object.key(), None, Some(&going(object.uid().to_owned())));
+        for object in filter_by_labels(held, &self.selector) {
+            kind.record_write(object.key(), None, Some(&deletion(object.uid().to_owned())));
         }
         Ok(())
     }

@@ -1,93 +1,97 @@
-//! What a cached client fails with.
+//! Error of the cached client.
 
 use std::time::Duration;
 
 use kube::core::Status;
 
-use kubewright_cache::{DecodeError, StoreError};
-use kubewright_client::{ApiError, OwnerError, Refusal};
+use kubewright_cache::{DecodeError, ObjectError, StoreError};
+use kubewright_client::{ApiError, ApiStatus, OwnerError};
 use kubewright_core::KeyError;
 
-/// Why a read or a write failed. Ask it with [`Refusal`].
+/// Error of a read or a write. Classify it with [`ApiStatus`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server refused, or could not be asked.
+    /// The request failed.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The object in the cache does not fit its type.
+    /// The cached object does not decode into its type.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// The object has no name.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The object cannot have this owner.
+    /// The object of a response has no name, or its metadata is too long.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The owner reference cannot be set.
     #[error(transparent)]
     Owner(#[from] OwnerError),
-    /// An object of that name is there, and somebody else controls it.
+    /// An object of that name exists, and another owner controls it.
     #[error("cannot {operation}: {source}")]
-    Taken {
-        /// What was to be done, with which object and for whom.
+    AlreadyControlled {
+        /// The attempted operation, with object and owner.
         operation: String,
         /// The kind of the object.
         kind: String,
-        /// Who controls it.
+        /// Its controller.
         source: ControlledBy,
     },
-    /// There is no such index.
+    /// The index does not exist.
     #[error(transparent)]
     Index(#[from] StoreError),
     /// Objects of this namespace are not cached.
     #[error("{kind} of {} are not cached; add it to the cache's namespaces, or read with .live()", place(.namespace.as_deref()))]
     NotCached {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: String,
-        /// The namespace that was asked for; none is all of them.
+        /// The requested namespace; `None` is all of them.
         namespace: Option<String>,
     },
-    /// The cache has not been filled yet.
+    /// The cache has not synced yet.
     #[error(
         "the cache of {kind} has not synced after {waited:?}: may it list and watch the kind, and is the kind installed?"
     )]
     NotSynced {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: String,
         /// How long the read has waited.
         waited: Duration,
     },
-    /// Only the cache has indexes.
+    /// Live reads have no indexes.
     #[error("the server has no index {index:?}; read {kind} from the cache, or list by labels")]
     IndexNeedsCache {
-        /// The kind that was asked for.
+        /// The requested kind.
         kind: String,
-        /// The index that was asked for.
+        /// The requested index.
         index: String,
     },
-    /// The function that was to bring the object into its wanted state failed.
+    /// The mutate function failed.
     #[error("cannot {operation}: {source}")]
     Mutation {
-        /// What was to be done with which object.
+        /// The attempted operation and the object.
         operation: String,
-        /// What the function said.
+        /// The error of the function.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Who controls an object that another wants to control.
+/// The controller of an object that another owner was to control.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[error("it exists and is controlled by {controller} (uid {uid})")]
 pub struct ControlledBy {
-    /// Kind and name of who does.
+    /// Kind and name of the controller.
     pub controller: String,
-    /// The identity of who does.
+    /// The uid of the controller.
     pub uid: String,
 }
 
 impl ClientError {
-    /// What to do about it, where that is not in the text itself.
+    /// Returns how to resolve the error, where the text itself does not say so.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::Taken { kind, .. } => {
+            Self::AlreadyControlled { kind, .. } => {
                 Some(format!("choose another name for it, or remove the owner from the existing {kind}"))
             }
             _ => None,
@@ -102,7 +106,7 @@ fn place(namespace: Option<&str>) -> String {
     }
 }
 
-impl Refusal for ClientError {
+impl ApiStatus for ClientError {
     fn status(&self) -> Option<&Status> {
         match self {
             Self::Api(error) => error.status(),

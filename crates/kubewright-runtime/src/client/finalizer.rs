@@ -1,8 +1,9 @@
-//! Something to be done before an object goes.
+//! Finalizers: clean-up before an object is deleted.
 //!
-//! A finalizer is a name on an object that keeps it from going until the name is taken off. What can go wrong by hand:
-//! doing the work before the name is stored (a crash in between leaks it), taking the name off before the clean-up is
-//! done, or off the successor that was created under the same name. [`KindClient::finalizer`] leaves no room for these:
+//! A finalizer is a name in `metadata.finalizers` that keeps an object from being removed. Typical mistakes
+//! are to start the work before the name is stored (a crash in between leaks resources), to remove the name
+//! before the clean-up is done, or to remove it from a new object of the same name. [`KindClient::finalizer`]
+//! rules these out:
 //!
 //! ```no_run
 //! # use kubewright::{prelude::*, client::cached::Finalizer, k8s_openapi::api::core::v1::ConfigMap};
@@ -10,9 +11,9 @@
 //! # async fn remove_bucket(_: &ConfigMap) -> Result<()> { Ok(()) }
 //! async fn reconcile(cx: Context<ConfigMap>) -> Result<Action> {
 //!     match cx.finalizer("example.com/bucket").await? {
-//!         Finalizer::Held(map) => make_bucket(&map).await?,      // the name is stored: now it is safe to begin
+//!         Finalizer::Held(map) => make_bucket(&map).await?,      // the finalizer is stored: safe to begin
 //!         Finalizer::CleanUp(cleanup) => {
-//!             remove_bucket(cleanup.object()).await?;            // on failure the name stays, and we come back
+//!             remove_bucket(cleanup.object()).await?;            // on failure the finalizer stays: retried
 //!             cleanup.done().await?;
 //!         }
 //!         Finalizer::Gone => {}
@@ -27,22 +28,22 @@ use kube::api::Patch;
 use serde_json::json;
 
 use super::{ClientError, KindClient};
-use kubewright_cache::Gone;
-use kubewright_client::Refusal;
+use kubewright_cache::RecordedDeletion;
+use kubewright_client::ApiStatus;
 use kubewright_core::{Object, ObjectKey};
 
-/// Where an object stands with a finalizer.
+/// State of an object with respect to a finalizer.
 #[derive(Debug)]
 pub enum Finalizer<K: Object> {
-    /// The object lives and has the finalizer: it will not go without a clean-up.
+    /// The object is not being deleted and has the finalizer.
     Held(Arc<K>),
-    /// The object is to go: clean up, then say so.
+    /// The object is being deleted: clean up, then call [`CleanUp::done`].
     CleanUp(CleanUp<K>),
-    /// The object is gone, or on its way without anything for us to do.
+    /// The object is gone, or is being deleted without this finalizer.
     Gone,
 }
 
-/// An object that waits for our clean-up. Dropping this leaves it waiting.
+/// An object that waits for clean-up. Dropping this keeps the finalizer.
 #[derive(Debug)]
 pub struct CleanUp<K: Object> {
     kind: KindClient<K>,
@@ -51,7 +52,7 @@ pub struct CleanUp<K: Object> {
 }
 
 impl<K: Object> KindClient<K> {
-    /// Puts the finalizer on an object that lives, or says that it is time to clean up.
+    /// Adds the finalizer to a live object, or returns the object to clean up.
     pub async fn finalizer(&self, key: &ObjectKey, name: &str) -> Result<Finalizer<K>, ClientError> {
         match self.get(key).await? {
             Some(object) => self.finalizer_of(object, name).await,
@@ -80,8 +81,8 @@ impl<K: Object> KindClient<K> {
         }
     }
 
-    /// Refused as a conflict when the object has changed: the list of names is replaced as a whole, and a successor of
-    /// the same name has another version too.
+    /// Replaces the finalizers. Fails with a conflict when the object has changed, because the list is
+    /// replaced as a whole; the uid excludes a new object of the same name.
     async fn set_finalizers(&self, object: &K, names: &[String]) -> Result<K, ClientError> {
         let meta = object.meta();
         let patch = json!({"metadata": {
@@ -92,12 +93,12 @@ impl<K: Object> KindClient<K> {
 }
 
 impl<K: Object> CleanUp<K> {
-    /// The object that is to go.
+    /// Returns the object that is being deleted.
     pub fn object(&self) -> &Arc<K> {
         &self.object
     }
 
-    /// The clean-up is done: this object, and no other of its name, may go.
+    /// Removes the finalizer from this object, and from no other of its name.
     pub async fn done(self) -> Result<(), ClientError> {
         let names: Vec<String> = self
             .object
@@ -110,11 +111,11 @@ impl<K: Object> CleanUp<K> {
             .collect();
         match self.kind.set_finalizers(&self.object, &names).await {
             Ok(object) => {
-                // With the last name the object itself goes, unless it was given time.
+                // Without finalizers the server removes the object, unless it has a grace period.
                 let meta = object.meta();
                 if names.is_empty() && meta.deletion_grace_period_seconds.unwrap_or(0) == 0 {
-                    let gone = meta.uid.clone().map(|uid| Gone { uid, for_good: true });
-                    self.kind.note(&self.kind.key(&object)?, None, gone.as_ref());
+                    let deletion = meta.uid.clone().map(|uid| RecordedDeletion { uid, removed: true });
+                    self.kind.record_write(&self.kind.key(&object)?, None, deletion.as_ref());
                 }
                 Ok(())
             }

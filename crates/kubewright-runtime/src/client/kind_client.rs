@@ -1,4 +1,4 @@
-//! Reads and writes of one kind.
+//! Cached client for one kind.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,37 +12,37 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{CachedClient, ClientError};
-use kubewright_cache::{Caches, Gone, KindCache, Lazy, without_managed_fields};
+use kubewright_cache::{Caches, KindCache, Lazy, RecordedDeletion, without_managed_fields};
 use kubewright_client::{
-    ApiError, Refusal,
+    ApiError, ApiStatus,
     rest::{check, check_segment, decode, encode_segment, read_all},
 };
 use kubewright_core::{KeyError, Object, ObjectKey, object::describe};
 
-/// How long a read waits for the cache to see our own writes before it goes to the server.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a read waits for the cache to observe our own writes before it goes to the server.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads and writes of one kind. A clone is a handle to the same.
+/// Client for reads and writes of one kind. Cheap to clone.
 #[derive(Debug)]
 pub struct KindClient<K: Object> {
     pub(super) client: CachedClient,
     pub(crate) dyntype: K::DynamicType,
 }
 
-/// An answer that is a `Status` and an object alike, of which only some is of interest.
+/// The fields of interest of a response that is a `Status` or an object.
 #[derive(Debug, serde::Deserialize)]
-pub(super) struct Answer {
+pub(super) struct PartialResponse {
     #[serde(default)]
     pub(super) kind: Option<String>,
     #[serde(default)]
-    pub(super) metadata: Option<AnswerMeta>,
+    pub(super) metadata: Option<PartialMeta>,
     #[serde(default)]
-    pub(super) details: Option<AnswerDetails>,
+    pub(super) details: Option<PartialDetails>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct AnswerMeta {
+pub(super) struct PartialMeta {
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
     pub(super) deletion_timestamp: Option<serde::de::IgnoredAny>,
@@ -50,16 +50,16 @@ pub(super) struct AnswerMeta {
 
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct AnswerDetails {
+pub(super) struct PartialDetails {
     pub(super) uid: Option<String>,
 }
 
-/// How the answer to an operation is read.
-type Reader<K> = fn(operation: &str, answer: &[u8]) -> Result<K, ApiError>;
+/// Decoder of a response.
+type Decoder<K> = fn(operation: &str, response: &[u8]) -> Result<K, ApiError>;
 
-/// The object of an answer as a cache would hold it.
-pub(super) fn decode_as_cached<K: DeserializeOwned>(operation: &str, answer: &[u8]) -> Result<K, ApiError> {
-    decode(operation, &without_managed_fields(answer))
+/// Decodes an object of a response as a cache would hold it.
+pub(super) fn decode_as_cached<K: DeserializeOwned>(operation: &str, response: &[u8]) -> Result<K, ApiError> {
+    decode(operation, &without_managed_fields(response))
 }
 
 impl<K: Object> KindClient<K> {
@@ -67,13 +67,13 @@ impl<K: Object> KindClient<K> {
         Self { client, dyntype }
     }
 
-    /// A handle whose reads go to the server.
+    /// Returns a client whose reads go to the server.
     #[must_use]
     pub fn live(&self) -> Self {
         Self { client: self.client.live(), dyntype: self.dyntype.clone() }
     }
 
-    /// The cache of this kind.
+    /// Returns the cache of this kind.
     pub fn cache(&self) -> KindCache<K> {
         self.client.caches.dynamic(&self.dyntype)
     }
@@ -82,7 +82,7 @@ impl<K: Object> KindClient<K> {
         K::kind(&self.dyntype).into_owned()
     }
 
-    /// The object with this key; none if it does not exist.
+    /// Returns the object with this key; `None` if it does not exist.
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, ClientError> {
         match self.handle(key).await? {
             Some(handle) => Ok(Some(handle.load()?)),
@@ -90,17 +90,18 @@ impl<K: Object> KindClient<K> {
         }
     }
 
-    /// A handle to the object with this key, for those who need its metadata only; none if it does not exist.
+    /// Returns a lazily decoded object, for callers that need its metadata only; `None` if it does not exist.
     pub async fn handle(&self, key: &ObjectKey) -> Result<Option<Lazy<K>>, ClientError> {
         if self.client.settings.live {
-            return self.served(key).await;
+            return self.get_live(key).await;
         }
         let cache = self.cache();
-        self.cached(&cache, key).await
+        self.get_cached(&cache, key).await
     }
 
-    /// The same from a cache that is at hand: what workers do for every key.
-    pub(crate) async fn cached(
+    /// As [`handle`](Self::handle), from the given cache: workers hold theirs instead of looking it up for
+    /// every key.
+    pub(crate) async fn get_cached(
         &self,
         cache: &KindCache<K>,
         key: &ObjectKey,
@@ -109,31 +110,31 @@ impl<K: Object> KindClient<K> {
             let namespace = key.namespace().map(str::to_owned);
             return Err(ClientError::NotCached { kind: self.kind(), namespace });
         }
-        self.synced(cache).await?;
-        if cache.caught_up(key, PATIENCE).await {
+        self.wait_synced(cache).await?;
+        if cache.caught_up(key, CATCH_UP_TIMEOUT).await {
             return Ok(cache.get(key));
         }
-        tracing::debug!(kind = %self.kind(), %key, "the cache is behind our own write: asking the server");
-        self.served(key).await
+        tracing::debug!(kind = %self.kind(), %key, "the cache has not observed our own write: reading from the server");
+        self.get_live(key).await
     }
 
-    pub(super) async fn synced(&self, cache: &KindCache<K>) -> Result<(), ClientError> {
+    pub(super) async fn wait_synced(&self, cache: &KindCache<K>) -> Result<(), ClientError> {
         if cache.has_synced() {
             return Ok(());
         }
-        let waited = Caches::SYNC_PATIENCE;
+        let waited = Caches::SYNC_TIMEOUT;
         tokio::time::timeout(waited, cache.synced())
             .await
             .map_err(|_| ClientError::NotSynced { kind: self.kind(), waited })
     }
 
-    pub(super) async fn caught_up(&self, cache: &KindCache<K>) -> bool {
-        cache.all_caught_up(PATIENCE).await
+    pub(super) async fn wait_caught_up(&self, cache: &KindCache<K>) -> bool {
+        cache.all_caught_up(CATCH_UP_TIMEOUT).await
     }
 
-    async fn served(&self, key: &ObjectKey) -> Result<Option<Lazy<K>>, ClientError> {
+    async fn get_live(&self, key: &ObjectKey) -> Result<Option<Lazy<K>>, ClientError> {
         let operation = self.operation("get", key, None);
-        let answer = self
+        let response = self
             .request(&operation, Method::GET, Some(key), key.namespace(), |request, name| {
                 if K::metadata_api() {
                     request.get_metadata(name, &GetParams::default())
@@ -142,7 +143,7 @@ impl<K: Object> KindClient<K> {
                 }
             })
             .await;
-        match answer {
+        match response {
             Ok(object) => Ok(Some(Lazy::new(object, &self.dyntype)?)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),
@@ -151,52 +152,52 @@ impl<K: Object> KindClient<K> {
 
     /// Creates an object. Without a name it needs `generateName`.
     pub async fn create(&self, object: &K) -> Result<K, ClientError> {
-        self.create_reading(object, decode).await
+        self.create_with(object, decode).await
     }
 
-    /// The same for those who read the answer in their own way.
-    pub(super) async fn create_reading(&self, object: &K, read: Reader<K>) -> Result<K, ClientError> {
+    /// As [`create`](Self::create), with the decoder of the response.
+    pub(super) async fn create_with(&self, object: &K, decoder: Decoder<K>) -> Result<K, ClientError> {
         let operation = format!("create {}", describe(object, &self.dyntype));
         let body = self.encode(&operation, object, None)?;
         let namespace = object.meta().namespace.as_deref();
         let params = self.post_params();
-        let answer = self
-            .answer(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
+        let response = self
+            .send(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
             .await?;
-        Ok(self.written(read(&operation, &answer)?))
+        Ok(self.recorded(decoder(&operation, &response)?))
     }
 
-    /// Replaces an object; refused as a conflict if it has changed since it was read.
+    /// Replaces an object; fails with a conflict if it has changed since it was read.
     pub async fn update(&self, object: &K) -> Result<K, ClientError> {
-        self.update_reading(object, decode).await
+        self.update_with(object, decode).await
     }
 
-    /// The same for those who read the answer in their own way.
-    pub(super) async fn update_reading(&self, object: &K, read: Reader<K>) -> Result<K, ClientError> {
+    /// As [`update`](Self::update), with the decoder of the response.
+    pub(super) async fn update_with(&self, object: &K, decoder: Decoder<K>) -> Result<K, ClientError> {
         let key = self.key(object)?;
         let operation = self.operation("update", &key, None);
         let body = self.encode(&operation, object, None)?;
         let params = self.post_params();
-        let answer = self
-            .answer(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
+        let response = self
+            .send(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
                 request.replace(name, &params, body)
             })
             .await?;
-        Ok(self.written(read(&operation, &answer)?))
+        Ok(self.recorded(decoder(&operation, &response)?))
     }
 
-    /// Changes a part of an object.
+    /// Patches an object.
     pub async fn patch<P>(&self, key: &ObjectKey, patch: &Patch<P>) -> Result<K, ClientError>
     where
         P: Serialize + std::fmt::Debug,
     {
-        self.patch_part(key, None, patch, false).await
+        self.patch_subresource(key, None, patch, false).await
     }
 
-    pub(super) async fn patch_part<P>(
+    pub(super) async fn patch_subresource<P>(
         &self,
         key: &ObjectKey,
-        part: Option<&str>,
+        subresource: Option<&str>,
         patch: &Patch<P>,
         force: bool,
     ) -> Result<K, ClientError>
@@ -204,36 +205,42 @@ impl<K: Object> KindClient<K> {
         P: Serialize + std::fmt::Debug,
     {
         let verb = if matches!(patch, Patch::Apply(_)) { "apply" } else { "patch" };
-        let operation = self.operation(verb, key, part);
+        let operation = self.operation(verb, key, subresource);
         let params = self.patch_params(force);
         let patched = self
-            .request(&operation, Method::PATCH, Some(key), key.namespace(), |request, name| match part {
-                Some(part) => request.patch_subresource(part, name, &params, patch),
+            .request(&operation, Method::PATCH, Some(key), key.namespace(), |request, name| match subresource
+            {
+                Some(subresource) => request.patch_subresource(subresource, name, &params, patch),
                 None if K::metadata_api() => request.patch_metadata(name, &params, patch),
                 None => request.patch(name, &params, patch),
             })
             .await?;
-        Ok(self.written(patched))
+        Ok(self.recorded(patched))
     }
 
     pub(super) fn key(&self, object: &K) -> Result<ObjectKey, KeyError> {
         ObjectKey::of(object, &self.dyntype)
     }
 
-    /// Reads of this object now wait until the cache has come so far.
-    fn written(&self, object: K) -> K {
+    /// Records a write: later reads of the object wait until the cache has observed it.
+    fn recorded(&self, object: K) -> K {
         if let Ok(key) = self.key(&object) {
-            self.note(&key, object.meta().resource_version.as_deref(), None);
+            self.record_write(&key, object.meta().resource_version.as_deref(), None);
         }
         object
     }
 
-    pub(super) fn note(&self, key: &ObjectKey, version: Option<&str>, gone: Option<&Gone>) {
+    pub(super) fn record_write(
+        &self,
+        key: &ObjectKey,
+        version: Option<&str>,
+        deletion: Option<&RecordedDeletion>,
+    ) {
         if self.client.settings.dry_run {
             return;
         }
         let version = version.and_then(|version| version.parse().ok());
-        self.client.caches.note(&K::url_path(&self.dyntype, None), key, version, gone);
+        self.client.caches.record_write(&K::url_path(&self.dyntype, None), key, version, deletion);
     }
 
     pub(super) fn patch_params(&self, force: bool) -> PatchParams {
@@ -252,35 +259,36 @@ impl<K: Object> KindClient<K> {
         }
     }
 
-    pub(super) fn operation(&self, verb: &str, key: &ObjectKey, part: Option<&str>) -> String {
-        match part {
-            Some(part) => format!("{verb} {part} of {} {key}", self.kind()),
+    pub(super) fn operation(&self, verb: &str, key: &ObjectKey, subresource: Option<&str>) -> String {
+        match subresource {
+            Some(subresource) => format!("{verb} {subresource} of {} {key}", self.kind()),
             None => format!("{verb} {} {key}", self.kind()),
         }
     }
 
-    /// An object of this kind, or of another whose `apiVersion` and `kind` are given.
+    /// Encodes an object of this kind, or of another whose `apiVersion` and `kind` are given.
     pub(super) fn encode(
         &self,
         operation: &str,
         object: &impl Serialize,
         types: Option<&[String; 2]>,
     ) -> Result<Vec<u8>, ApiError> {
-        let text = serde_json::to_vec(object).map_err(|_| unwritable(operation))?;
+        let text = serde_json::to_vec(object).map_err(|_| encode_error(operation))?;
         let named = match types {
-            Some([version, kind]) => begins_with_kind(&text, version, kind),
-            None => begins_with_kind(&text, &K::api_version(&self.dyntype), &K::kind(&self.dyntype)),
+            Some([version, kind]) => starts_with_type_meta(&text, version, kind),
+            None => starts_with_type_meta(&text, &K::api_version(&self.dyntype), &K::kind(&self.dyntype)),
         };
         if named {
             return Ok(text);
         }
-        let mut value = serde_json::from_slice(&text).map_err(|_| unwritable(operation))?;
-        self.name_kind(&mut value, types);
-        serde_json::to_vec(&value).map_err(|_| unwritable(operation))
+        let mut value = serde_json::from_slice(&text).map_err(|_| encode_error(operation))?;
+        self.set_type_meta(&mut value, types);
+        serde_json::to_vec(&value).map_err(|_| encode_error(operation))
     }
 
-    /// Objects that were read as items of a list do not say what they are, and the server wants to know.
-    pub(super) fn name_kind(&self, value: &mut serde_json::Value, types: Option<&[String; 2]>) {
+    /// Sets `apiVersion` and `kind`, which the server requires and which objects read as items of a list
+    /// lack.
+    pub(super) fn set_type_meta(&self, value: &mut serde_json::Value, types: Option<&[String; 2]>) {
         let own = || [K::api_version(&self.dyntype).into_owned(), K::kind(&self.dyntype).into_owned()];
         if let Some(object) = value.as_object_mut() {
             let [version, kind] = types.cloned().unwrap_or_else(own);
@@ -289,7 +297,7 @@ impl<K: Object> KindClient<K> {
         }
     }
 
-    /// Builds a request, sends it and reads the answer.
+    /// Builds a request, sends it and decodes the response.
     pub(super) async fn request<T: DeserializeOwned>(
         &self,
         operation: &str,
@@ -298,11 +306,11 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<T, ApiError> {
-        decode(operation, &self.answer(operation, method, key, namespace, build).await?)
+        decode(operation, &self.send(operation, method, key, namespace, build).await?)
     }
 
-    /// The same, for those who read the answer in their own way.
-    pub(super) async fn answer(
+    /// As [`request`](Self::request), but returns the body.
+    pub(super) async fn send(
         &self,
         operation: &str,
         method: Method,
@@ -310,17 +318,17 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<Bytes, ApiError> {
-        let refuse = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
+        let request_error = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
         let name = key.map_or("", ObjectKey::name);
         if key.is_some() {
-            check_segment("name", name).map_err(refuse)?;
+            check_segment("name", name).map_err(request_error)?;
         }
-        namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(refuse)?;
+        namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(request_error)?;
         let request = Request::new(K::url_path(&self.dyntype, namespace));
         let request = build(request, &encode_segment(name)).map_err(|error| match error {
             // serde's message may quote the object.
-            BuildError::SerializeBody(_) => unwritable(operation),
-            error => refuse(error.to_string()),
+            BuildError::SerializeBody(_) => encode_error(operation),
+            error => request_error(error.to_string()),
         })?;
         let sent = self.client.caches.transport().send(request.map(Body::from));
         let response = sent.await.map_err(|error| ApiError::transport(operation, error))?;
@@ -329,8 +337,8 @@ impl<K: Object> KindClient<K> {
     }
 }
 
-/// Whether an object's text begins by saying that it is of this kind, as generated types write it.
-fn begins_with_kind(text: &[u8], version: &str, kind: &str) -> bool {
+/// Returns whether a JSON text starts with this `apiVersion` and `kind`, as generated types write them.
+fn starts_with_type_meta(text: &[u8], version: &str, kind: &str) -> bool {
     let mut rest = text;
     [r#"{"apiVersion":""#, version, r#"","kind":""#, kind, "\""].iter().all(|part| {
         let follows = rest.strip_prefix(part.as_bytes());
@@ -339,7 +347,7 @@ fn begins_with_kind(text: &[u8], version: &str, kind: &str) -> bool {
     })
 }
 
-fn unwritable(operation: &str) -> ApiError {
+fn encode_error(operation: &str) -> ApiError {
     ApiError::Request {
         operation: operation.to_owned(),
         reason: "the object cannot be written as JSON".to_owned(),
@@ -357,8 +365,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_names_its_kind_only_at_its_beginning_and_in_full() {
-        let named = |text: &str| begins_with_kind(text.as_bytes(), "apps/v1", "Deployment");
+    fn the_type_meta_is_recognised_only_at_the_start_and_in_full() {
+        let named = |text: &str| starts_with_type_meta(text.as_bytes(), "apps/v1", "Deployment");
         assert!(named(r#"{"apiVersion":"apps/v1","kind":"Deployment"}"#));
         assert!(named(r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{}}"#));
         for text in [

@@ -1,4 +1,4 @@
-//! Reading many objects.
+//! Lists of the cached client.
 
 use std::future::IntoFuture;
 
@@ -10,13 +10,12 @@ use kube::{
 };
 
 use super::{ClientError, KindClient};
-use kubewright_cache::{KindCache, Lazy, matching};
+use kubewright_cache::{KindCache, Lazy, filter_by_labels};
 use kubewright_core::Object;
 
-/// A list of objects that is being narrowed down; await it to get them.
+/// List of objects; read when awaited.
 ///
-/// From the cache it is a vector of handles: no object is decoded until it is looked into. In the cache's order, which is
-/// that of arrival.
+/// From the cache it is a vector of handles that are decoded on access, in insertion order.
 #[must_use = "a list does nothing until it is awaited"]
 #[derive(Debug)]
 pub struct List<K: Object> {
@@ -27,14 +26,14 @@ pub struct List<K: Object> {
 }
 
 impl<K: Object> KindClient<K> {
-    /// Many objects: narrow it down, then await it.
+    /// Starts a list; restrict it, then await it.
     pub fn list(&self) -> List<K> {
         List { kind: self.clone(), namespace: None, selector: Selector::default(), index: None }
     }
 }
 
 impl<K: Object> KindClient<K> {
-    /// Asks the server for a list of one object, to learn whether it would answer.
+    /// Lists one object from the server, to check that the kind can be listed.
     pub(crate) async fn probe(&self) -> Result<(), ClientError> {
         let params = ListParams::default().limit(1);
         let operation = format!("list {}", self.kind());
@@ -47,33 +46,33 @@ impl<K: Object> KindClient<K> {
 }
 
 impl<K: Object> List<K> {
-    /// Only this namespace.
+    /// Restricts the list to one namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Only objects that have this label.
+    /// Restricts the list to objects that have this label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.selector.extend([Expression::Equal(key.to_owned(), value.to_owned())]);
         self
     }
 
-    /// Only objects whose labels match.
+    /// Restricts the list to objects whose labels match.
     pub fn selector(mut self, selector: &Selector) -> Self {
         self.selector.extend(selector.clone());
         self
     }
 
-    /// Only objects that have this value in an index of the cache.
+    /// Restricts the list to objects with this value in an index of the cache.
     pub fn by_index(mut self, index: &str, value: &str) -> Self {
         self.index = Some((index.to_owned(), value.to_owned()));
         self
     }
 
-    async fn read(self) -> Result<Vec<Lazy<K>>, ClientError> {
+    async fn run(self) -> Result<Vec<Lazy<K>>, ClientError> {
         if self.kind.client.settings.live {
-            return self.served().await;
+            return self.list_live().await;
         }
         let cache = self.kind.cache();
         let covered = match &self.namespace {
@@ -84,14 +83,14 @@ impl<K: Object> List<K> {
             let kind = self.kind.kind();
             return Err(ClientError::NotCached { kind, namespace: self.namespace });
         }
-        self.kind.synced(&cache).await?;
-        if self.kind.caught_up(&cache).await {
-            return self.cached(&cache);
+        self.kind.wait_synced(&cache).await?;
+        if self.kind.wait_caught_up(&cache).await {
+            return self.list_cached(&cache);
         }
-        self.served().await
+        self.list_live().await
     }
 
-    fn cached(&self, cache: &KindCache<K>) -> Result<Vec<Lazy<K>>, ClientError> {
+    fn list_cached(&self, cache: &KindCache<K>) -> Result<Vec<Lazy<K>>, ClientError> {
         let objects = match (&self.index, &self.namespace) {
             (Some((index, value)), namespace) => {
                 let mut objects = cache.by_index(index, value)?;
@@ -103,10 +102,10 @@ impl<K: Object> List<K> {
             (None, Some(namespace)) => cache.in_namespace(namespace),
             (None, None) => cache.list(),
         };
-        Ok(matching(objects, &self.selector))
+        Ok(filter_by_labels(objects, &self.selector))
     }
 
-    async fn served(&self) -> Result<Vec<Lazy<K>>, ClientError> {
+    async fn list_live(&self) -> Result<Vec<Lazy<K>>, ClientError> {
         let kind = &self.kind;
         if let Some((index, _)) = &self.index {
             return Err(ClientError::IndexNeedsCache { kind: kind.kind(), index: index.clone() });
@@ -136,6 +135,6 @@ impl<K: Object> IntoFuture for List<K> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.read())
+        Box::pin(self.run())
     }
 }

@@ -1,15 +1,15 @@
-//! What a merge patch has to say to make one document of another.
+//! Computation of JSON merge patches.
 
 use serde_json::{Map, Value};
 
-/// The merge patch (RFC 7396) from `before` to `after`; none if they are equal.
-pub(super) fn difference(before: &Value, after: &Value) -> Option<Value> {
+/// Returns the merge patch (RFC 7396) from `before` to `after`; `None` if they are equal.
+pub(super) fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             let mut patch = Map::new();
             for (key, new) in after {
                 match before.get(key) {
-                    Some(old) => patch.extend(difference(old, new).map(|change| (key.clone(), change))),
+                    Some(old) => patch.extend(merge_patch(old, new).map(|change| (key.clone(), change))),
                     None => drop(patch.insert(key.clone(), new.clone())),
                 }
             }
@@ -61,7 +61,7 @@ mod tests {
         #[test]
         fn the_patch_leads_from_one_document_to_the_other(before in documents(), after in documents()) {
             let mut reached = before.clone();
-            if let Some(patch) = difference(&before, &after) {
+            if let Some(patch) = merge_patch(&before, &after) {
                 apply(&mut reached, &patch);
             }
             prop_assert_eq!(reached, after);

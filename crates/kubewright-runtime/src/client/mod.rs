@@ -1,23 +1,23 @@
-//! The cached client: reads from caches, writes to the server, and no read is older than one's own write.
+//! Cached client: reads from caches, writes to the server; no read is older than this client's own writes.
 //!
-//! | you want | you call |
+//! | task | method |
 //! |---|---|
 //! | one object, from the cache | [`get`](CachedClient::get) |
 //! | many, by namespace, labels or an index | [`list`](CachedClient::list) |
 //! | the same, from the server | `client.live().get(…)`, `client.live().list(…)` |
-//! | to write | [`create`](CachedClient::create), [`update`](CachedClient::update), [`patch`](CachedClient::patch), [`apply`](CachedClient::apply), [`delete`](CachedClient::delete), [`delete_all`](CachedClient::delete_all) |
-//! | an object to be as you say, whether it exists or not | [`create_or_update`](CachedClient::create_or_update), [`create_or_patch`](CachedClient::create_or_patch) |
-//! | a part of an object | `client.of::<K>().status()`, `client.of::<K>().subresource(…)` |
-//! | something done before an object goes | [`finalizer`](KindClient::finalizer) |
-//! | a kind that is known only at run time | [`dynamic`](CachedClient::dynamic), then the same |
+//! | write | [`create`](CachedClient::create), [`update`](CachedClient::update), [`patch`](CachedClient::patch), [`apply`](CachedClient::apply), [`delete`](CachedClient::delete), [`delete_all`](CachedClient::delete_all) |
+//! | create or change an object | [`create_or_update`](CachedClient::create_or_update), [`create_or_patch`](CachedClient::create_or_patch) |
+//! | subresources | `client.of::<K>().status()`, `client.of::<K>().subresource(…)` |
+//! | clean up before an object is deleted | [`finalizer`](KindClient::finalizer) |
+//! | kinds known only at run time | [`dynamic`](CachedClient::dynamic), then the same |
 //!
-//! Settings go with the handle: `client.dry_run()`, `client.field_owner("me")` and `client.live()` are handles to the same
-//! client that do so.
+//! Options are set per handle: `client.dry_run()`, `client.field_owner("me")` and `client.live()` return
+//! handles to the same client with the option set.
 //!
 //! # Pitfalls
-//! - What is read is shared with the cache; clone it before changing it.
-//! - The first read of a kind that nobody watches yet starts a cache of all of it. For a few reads of a kind with many
-//!   objects, use [`live`](CachedClient::live).
+//! - Objects are shared with the cache; clone them before changing them.
+//! - The first read of a kind that is not cached yet starts an informer for all of it. For a few reads of a
+//!   kind with many objects, use [`live`](CachedClient::live).
 
 mod apply;
 mod create_or_update;
@@ -37,7 +37,7 @@ use serde::Serialize;
 
 pub use self::{
     apply::Apply,
-    create_or_update::{CreateOrUpdate, MutationOutcome, Operation, Written},
+    create_or_update::{CreateOrUpdate, MutationOutcome, OperationResult, Written},
     delete::{Delete, DeleteAll},
     error::{ClientError, ControlledBy},
     finalizer::{CleanUp, Finalizer},
@@ -49,7 +49,7 @@ pub use self::{
 use kubewright_cache::Caches;
 use kubewright_core::{Object, ObjectKey};
 
-/// Reads from caches and writes to the server. A clone is a handle to the same.
+/// Client that reads from caches and writes to the server. Cheap to clone.
 ///
 /// ```no_run
 /// # async fn example(client: kube::Client) -> kubewright::Result<()> {
@@ -84,61 +84,62 @@ pub(super) struct Settings {
 }
 
 impl CachedClient {
-    /// A client over these caches, writing to the cluster that they follow.
+    /// Creates a client over these caches that writes to the same cluster.
     pub fn new(caches: &Caches) -> Self {
         Self { caches: caches.clone(), settings: Settings::default() }
     }
 
-    /// A handle whose reads go to the server.
+    /// Returns a client whose reads go to the server.
     #[must_use]
     pub fn live(&self) -> Self {
-        self.tuned(|settings| settings.live = true)
+        self.with_settings(|settings| settings.live = true)
     }
 
-    /// A handle whose writes are checked by the server and not stored.
+    /// Returns a client whose writes are dry runs: validated by the server and not stored.
     #[must_use]
     pub fn dry_run(&self) -> Self {
-        self.tuned(|settings| settings.dry_run = true)
+        self.with_settings(|settings| settings.dry_run = true)
     }
 
-    /// A handle whose writes are noted, field by field, as this owner's. Apply needs one.
+    /// Returns a client that writes under this field manager. Apply requires one.
     #[must_use]
     pub fn field_owner(&self, name: &str) -> Self {
-        self.tuned(|settings| settings.field_owner = Some(name.into()))
+        self.with_settings(|settings| settings.field_owner = Some(name.into()))
     }
 
-    fn tuned(&self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn with_settings(&self, change: impl FnOnce(&mut Settings)) -> Self {
         let mut handle = self.clone();
         change(&mut handle.settings);
         handle
     }
 
-    /// The caches.
+    /// Returns the caches.
     pub fn caches(&self) -> &Caches {
         &self.caches
     }
 
-    /// The [`kube::Client`] underneath. What is written through it, this client's reads do not wait for.
+    /// Returns the underlying [`kube::Client`]. Writes through it are not recorded: cached reads do not wait
+    /// for them.
     pub fn client(&self) -> &Client {
         self.caches.client()
     }
 
-    /// The client for one kind: everything below, and its subresources and finalizers.
+    /// Returns the client for one kind, with its subresources and finalizers.
     pub fn of<K: Object + Resource<DynamicType = ()>>(&self) -> KindClient<K> {
         self.kind(())
     }
 
-    /// The client for a kind that is known only at run time.
+    /// Returns the client for a kind that is known only at run time.
     pub fn dynamic(&self, resource: &ApiResource) -> KindClient<DynamicObject> {
         self.kind(resource.clone())
     }
 
-    /// The client for any kind, from what its type needs to know at run time.
+    /// Returns the client for any kind, from its dynamic type.
     pub fn kind<K: Object>(&self, dyntype: K::DynamicType) -> KindClient<K> {
         KindClient::new(self.clone(), dyntype)
     }
 
-    /// The object with this key; none if it does not exist.
+    /// Returns the object with this key; `None` if it does not exist.
     pub async fn get<K: Object + Resource<DynamicType = ()>>(
         &self,
         key: &ObjectKey,
@@ -146,7 +147,7 @@ impl CachedClient {
         self.of::<K>().get(key).await
     }
 
-    /// Many objects: narrow it down, then await it.
+    /// Starts a list; restrict it, then await it.
     pub fn list<K: Object + Resource<DynamicType = ()>>(&self) -> List<K> {
         self.of::<K>().list()
     }
@@ -156,12 +157,12 @@ impl CachedClient {
         self.of::<K>().create(object).await
     }
 
-    /// Replaces an object; refused as a conflict if it has changed since it was read.
+    /// Replaces an object; fails with a conflict if it has changed since it was read.
     pub async fn update<K: Object + Resource<DynamicType = ()>>(&self, object: &K) -> Result<K, ClientError> {
         self.of::<K>().update(object).await
     }
 
-    /// Changes a part of an object.
+    /// Patches an object.
     pub async fn patch<K: Object + Resource<DynamicType = ()>>(
         &self,
         key: &ObjectKey,
@@ -170,22 +171,23 @@ impl CachedClient {
         self.of::<K>().patch(key, patch).await
     }
 
-    /// Applies an object on the server: its fields become as they are here, others stay as they are.
+    /// Applies an object on the server: its fields are set, fields of other managers stay.
     pub fn apply<K: Object + Resource<DynamicType = ()>>(&self, object: K) -> Apply<K> {
         self.of::<K>().apply(object)
     }
 
-    /// Deletes this object, and not a later one of the same name. That it is gone already is a success.
+    /// Deletes this object, and not a later one of the same name. An object that is already gone is a
+    /// success.
     pub fn delete<K: Object + Resource<DynamicType = ()>>(&self, object: &K) -> Delete<K> {
         self.of::<K>().delete(object)
     }
 
-    /// Deletes many objects: narrow it down, then await it.
+    /// Starts the deletion of many objects; restrict it, then await it.
     pub fn delete_all<K: Object + Resource<DynamicType = ()>>(&self) -> DeleteAll<K> {
         self.of::<K>().delete_all()
     }
 
-    /// Brings an object into a wanted state: creates it if it is missing, and updates it if the function changes it.
+    /// Creates an object if it is missing, and updates it if the mutate function changes it.
     pub fn create_or_update<'f, K, R>(
         &self,
         key: &ObjectKey,
@@ -198,7 +200,7 @@ impl CachedClient {
         self.of::<K>().create_or_update(key, mutate)
     }
 
-    /// The same with a patch of what the function changes, so that others may change other fields meanwhile.
+    /// As [`create_or_update`](Self::create_or_update), but sends a merge patch of the changes.
     pub fn create_or_patch<'f, K, R>(
         &self,
         key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! The status of one object: changed by a function, written when it changed.
+//! Status updates: changed by a function, written only when changed.
 
 use std::{future::IntoFuture, sync::Arc};
 
@@ -7,17 +7,14 @@ use kube::api::Patch;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{ClientError, KindClient, Operation, merge::difference};
-use kubewright_client::{ApiError, Refusal};
+use super::{ClientError, KindClient, OperationResult, create_or_update::MAX_ATTEMPTS, merge::merge_patch};
+use kubewright_client::{ApiError, ApiStatus};
 use kubewright_core::Object;
 
-/// How often a conflict is answered by reading again, before it is the caller's.
-const ATTEMPTS: u32 = 5;
-
-/// A change of a status; await it to have it written.
+/// Update of the status subresource; sent when awaited.
 ///
-/// Nothing is sent when the function changes nothing. It may be called again, on a newer status, when somebody else was
-/// faster; so it should set, not add.
+/// Nothing is sent when the function changes nothing. It is called again on a newer status after a conflict,
+/// so it must be idempotent.
 #[must_use = "this does nothing until it is awaited"]
 pub struct StatusUpdate<'f, K: Object> {
     kind: KindClient<K>,
@@ -25,20 +22,20 @@ pub struct StatusUpdate<'f, K: Object> {
     change: Change<'f>,
 }
 
-/// The status of an object, whatever else is in it.
+/// An object of which only the status is decoded.
 #[derive(serde::Deserialize)]
-struct Present {
+struct WithStatus {
     #[serde(default)]
     status: Value,
 }
 
-/// From the present status to the wanted one; an error says where the present one does not fit its type.
+/// Maps the current status to the wanted one; fails where the current one does not fit its type.
 type Change<'f> = Box<dyn FnMut(Value) -> Result<Value, serde_json::Error> + Send + 'f>;
 
 impl<K: Object> KindClient<K> {
-    /// Changes the status of this object, if the function changes it.
+    /// Updates the status of this object, if the function changes it.
     ///
-    /// `S` is the type of the status; an object that has none yet gets its default.
+    /// `S` is the type of the status; an object without status starts from its default.
     pub fn set_status<'f, S>(
         &self,
         object: &Arc<K>,
@@ -47,10 +44,10 @@ impl<K: Object> KindClient<K> {
     where
         S: Serialize + DeserializeOwned + Default,
     {
-        let change = move |present: Value| {
-            let mut status: S = match present {
+        let change = move |current: Value| {
+            let mut status: S = match current {
                 Value::Null => S::default(),
-                present => serde_json::from_value(present)?,
+                current => serde_json::from_value(current)?,
             };
             change(&mut status);
             serde_json::to_value(&status)
@@ -60,7 +57,7 @@ impl<K: Object> KindClient<K> {
 }
 
 impl<K: Object> StatusUpdate<'_, K> {
-    async fn write(mut self) -> Result<Operation, ClientError> {
+    async fn write(mut self) -> Result<OperationResult, ClientError> {
         let key = self.kind.key(&self.object)?;
         let uid = self.object.meta().uid.clone();
         let operation = self.kind.operation("update", &key, Some("status"));
@@ -69,22 +66,22 @@ impl<K: Object> StatusUpdate<'_, K> {
         loop {
             attempt += 1;
             let malformed = |error| ApiError::decode::<K>(&operation, &error);
-            // As text first: a tree of all that is beside the status would be built and thrown away.
+            // Through text: a tree of everything but the status would be built and thrown away.
             let text = serde_json::to_vec(&*object).map_err(malformed)?;
-            let Present { status: present } = serde_json::from_slice(&text).map_err(malformed)?;
-            let wanted = (self.change)(present.clone()).map_err(malformed)?;
-            let Some(change) = difference(&present, &wanted) else { return Ok(Operation::Unchanged) };
+            let WithStatus { status: current } = serde_json::from_slice(&text).map_err(malformed)?;
+            let wanted = (self.change)(current.clone()).map_err(malformed)?;
+            let Some(change) = merge_patch(&current, &wanted) else { return Ok(OperationResult::Unchanged) };
             let patch = json!({
                 "metadata": {"resourceVersion": object.meta().resource_version, "uid": uid},
                 "status": change,
             });
-            match self.kind.status().unread().patch(&key, &Patch::Merge(patch)).await {
-                Ok(_) => return Ok(Operation::Updated),
-                Err(error) if error.is_conflict() && attempt < ATTEMPTS => {
-                    // Without the object there is no status; a successor of its name has to earn its own.
+            match self.kind.status().discard_responses().patch(&key, &Patch::Merge(patch)).await {
+                Ok(_) => return Ok(OperationResult::Updated),
+                Err(error) if error.is_conflict() && attempt < MAX_ATTEMPTS => {
+                    // The object is gone, or a new one of the same name exists, which gets its own status.
                     match self.kind.live().get(&key).await? {
                         Some(newer) if newer.meta().uid == uid => object = newer,
-                        _ => return Ok(Operation::Unchanged),
+                        _ => return Ok(OperationResult::Unchanged),
                     }
                 }
                 Err(error) => return Err(error),
@@ -94,7 +91,7 @@ impl<K: Object> StatusUpdate<'_, K> {
 }
 
 impl<'f, K: Object> IntoFuture for StatusUpdate<'f, K> {
-    type Output = Result<Operation, ClientError>;
+    type Output = Result<OperationResult, ClientError>;
     type IntoFuture = BoxFuture<'f, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

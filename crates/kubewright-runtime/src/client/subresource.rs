@@ -1,4 +1,4 @@
-//! The parts of an object that are read and written by themselves.
+//! Subresources.
 
 use std::{fmt, marker::PhantomData};
 
@@ -13,13 +13,14 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-use super::{Apply, ClientError, KindClient};
-use kubewright_client::{ApiError, Refusal, rest::decode};
+use super::{Apply, ClientError, KindClient, kind_client::PartialMeta};
+use kubewright_client::{ApiError, ApiStatus, rest::decode};
 use kubewright_core::{Object, ObjectKey};
 
-/// One subresource of a kind: `status`, `scale`, `eviction`, …
+/// Client for one subresource of a kind: `status`, `scale`, `eviction`, …
 ///
-/// Some are a part of the object itself (`status`), others are of a kind of their own, which [`of`](Self::of) names:
+/// Some subresources are the object itself (`status`), others have a kind of their own, set by
+/// [`of`](Self::of):
 ///
 /// ```no_run
 /// # async fn example(client: kubewright::client::CachedClient) -> kubewright::Result<()> {
@@ -32,72 +33,66 @@ use kubewright_core::{Object, ObjectKey};
 /// # Ok(()) }
 /// ```
 ///
-/// Reads go to the server: a cache holds whole objects, and the status of one is in it.
+/// Reads go to the server: a cache holds whole objects, status included.
 pub struct Subresource<K: Object, T = K> {
     kind: KindClient<K>,
     name: String,
-    /// What its answers are, unless they are the object itself.
+    /// `apiVersion` and `kind` of the subresource, unless they are the object's.
     types: Option<[String; 2]>,
-    answers: PhantomData<fn() -> T>,
+    response: PhantomData<fn() -> T>,
 }
 
-/// What every answer is read for.
+/// An object of which only the metadata is decoded.
 #[derive(serde::Deserialize)]
-struct Answer {
-    metadata: AnswerMeta,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnswerMeta {
-    resource_version: Option<String>,
+struct PartialObject {
+    metadata: PartialMeta,
 }
 
 impl<K: Object> KindClient<K> {
-    /// A part of each object that is read and written by itself.
+    /// Returns the client for a subresource.
     pub fn subresource(&self, name: &str) -> Subresource<K> {
-        Subresource { kind: self.clone(), name: name.to_owned(), types: None, answers: PhantomData }
+        Subresource { kind: self.clone(), name: name.to_owned(), types: None, response: PhantomData }
     }
 
-    /// The status of objects.
+    /// Returns the client for the status.
     pub fn status(&self) -> Subresource<K> {
         self.subresource("status")
     }
 }
 
 impl<K: Object> Subresource<K> {
-    /// The same part, which is of this kind and not of the object's.
+    /// Sets the kind of the subresource, if it is not the object's.
     pub fn of<T: Resource<DynamicType = ()>>(self) -> Subresource<K, T> {
         let types = [T::api_version(&()).into_owned(), T::kind(&()).into_owned()];
-        Subresource { kind: self.kind, name: self.name, types: Some(types), answers: PhantomData }
+        Subresource { kind: self.kind, name: self.name, types: Some(types), response: PhantomData }
     }
 
-    /// The same part for those who do not look at the answers.
-    pub(super) fn unread(self) -> Subresource<K, IgnoredAny> {
-        Subresource { kind: self.kind, name: self.name, types: self.types, answers: PhantomData }
+    /// Discards responses instead of decoding them.
+    pub(super) fn discard_responses(self) -> Subresource<K, IgnoredAny> {
+        Subresource { kind: self.kind, name: self.name, types: self.types, response: PhantomData }
     }
 
-    /// Applies the part on the server.
+    /// Applies the subresource on the server.
     pub fn apply(&self, object: K) -> Apply<K> {
-        self.kind.apply(object).part(&self.name)
+        self.kind.apply(object).subresource(&self.name)
     }
 }
 
 impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
-    /// The part, from the server; none if the object does not exist.
+    /// Reads the subresource from the server; `None` if the object does not exist.
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<T>, ClientError> {
         let request =
             self.send("get", Method::GET, key, |request, name| request.get_subresource(&self.name, name));
         match request.await {
-            Ok(part) => Ok(Some(part)),
+            Ok(subresource) => Ok(Some(subresource)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates what is not kept: an `eviction`, a `binding`, a `token`.
-    pub async fn create(&self, key: &ObjectKey, part: &impl Serialize) -> Result<T, ClientError> {
-        let body = self.encode("create", key, part)?;
+    /// Creates a subresource that is not stored: an `eviction`, a `binding`, a `token`.
+    pub async fn create(&self, key: &ObjectKey, subresource: &impl Serialize) -> Result<T, ClientError> {
+        let body = self.encode("create", key, subresource)?;
         let params = self.kind.post_params();
         self.send("create", Method::POST, key, |request, name| {
             request.create_subresource(&self.name, name, &params, body)
@@ -105,7 +100,7 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
         .await
     }
 
-    /// Replaces the part by that of this object; refused as a conflict if the object has changed since it was read.
+    /// Replaces the subresource; fails with a conflict if the object has changed since it was read.
     pub async fn update(&self, object: &T) -> Result<T, ClientError>
     where
         T: Resource + Serialize,
@@ -120,7 +115,7 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
         updated.await
     }
 
-    /// Changes the part.
+    /// Patches the subresource.
     pub async fn patch<P>(&self, key: &ObjectKey, patch: &Patch<P>) -> Result<T, ClientError>
     where
         P: Serialize + fmt::Debug,
@@ -132,9 +127,9 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
         patched.await
     }
 
-    fn encode(&self, verb: &str, key: &ObjectKey, part: &impl Serialize) -> Result<Vec<u8>, ApiError> {
+    fn encode(&self, verb: &str, key: &ObjectKey, subresource: &impl Serialize) -> Result<Vec<u8>, ApiError> {
         let operation = self.kind.operation(verb, key, Some(&self.name));
-        self.kind.encode(&operation, part, self.types.as_ref())
+        self.kind.encode(&operation, subresource, self.types.as_ref())
     }
 
     async fn send(
@@ -146,13 +141,13 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
     ) -> Result<T, ClientError> {
         let operation = self.kind.operation(verb, key, Some(&self.name));
         let writes = method != Method::GET;
-        let answer = self.kind.answer(&operation, method, Some(key), key.namespace(), build).await?;
-        // The version is that of the object, whatever the part is.
-        let version = || serde_json::from_slice::<Answer>(&answer).ok()?.metadata.resource_version;
+        let response = self.kind.send(&operation, method, Some(key), key.namespace(), build).await?;
+        // The resourceVersion is always the one of the object.
+        let version = || serde_json::from_slice::<PartialObject>(&response).ok()?.metadata.resource_version;
         if let (true, Some(version)) = (writes, version()) {
-            self.kind.note(key, Some(&version), None);
+            self.kind.record_write(key, Some(&version), None);
         }
-        Ok(decode(&operation, &answer)?)
+        Ok(decode(&operation, &response)?)
     }
 }
 
@@ -162,7 +157,7 @@ impl<K: Object, T> Clone for Subresource<K, T> {
             kind: self.kind.clone(),
             name: self.name.clone(),
             types: self.types.clone(),
-            answers: PhantomData,
+            response: PhantomData,
         }
     }
 }

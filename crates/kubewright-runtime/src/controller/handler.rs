@@ -85,7 +85,7 @@ impl ForOwner {
 impl<K: 'static> EventHandler<K> for ForOwner {
     fn handle(&self, event: &Event<K>, requests: &Requests) {
         if let Event::Updated { old, new } = event
-            && !old.is(new)
+            && !old.ptr_eq(new)
         {
             self.owners(old, |key| requests.add(key));
         }
@@ -115,7 +115,7 @@ where
 {
     fn handle(&self, event: &Event<K>, requests: &Requests) {
         if let Event::Updated { old, new } = event
-            && !old.is(new)
+            && !old.ptr_eq(new)
         {
             (self.0)(old).into_iter().for_each(|key| requests.add(key));
         }

@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 
 use kube::core::{Expression, Selector};
 
-use kubewright_cache::{Event, Lazy, matches};
+use kubewright_cache::{Event, Lazy, matches_expression};
 use kubewright_core::Object;
 
 /// Says whether an event is worth a reconcile.
@@ -159,7 +159,7 @@ impl Selected {
 
 impl<K: 'static> Predicate<K> for Selected {
     fn passes(&self, event: &Event<K>) -> bool {
-        either(event, |object| self.0.iter().all(|expression| matches(object, expression)))
+        either(event, |object| self.0.iter().all(|expression| matches_expression(object, expression)))
     }
 }
 

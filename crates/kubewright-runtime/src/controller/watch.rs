@@ -20,7 +20,7 @@ use crate::{
     manager::ClusterHandle,
 };
 use kubewright_cache::{Caches, Event, KindCache, Lazy, Registration};
-use kubewright_client::Refusal;
+use kubewright_client::ApiStatus;
 use kubewright_core::{Object, ObjectKey};
 
 /// A kind to watch, for the controller of an `Owner`: which events pass, and whose keys they lead to.

@@ -148,7 +148,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
     /// Runs the reconciler where neither a panic nor a time-out reaches the worker.
     async fn reconcile(&self, request: Request, id: u64) -> Result<Action, Error> {
         let reconcile = async {
-            let object = self.shared.kind.cached(&self.shared.cache, request.key()).await?;
+            let object = self.shared.kind.get_cached(&self.shared.cache, request.key()).await?;
             let cx = Context { shared: Arc::clone(&self.shared), request, object, id };
             self.reconciler.reconcile(cx).await
         };

@@ -21,7 +21,7 @@ use super::{
     metrics::{EventMetrics, Outcome},
 };
 use kubewright_client::{
-    ApiError, Refusal as _, Transport,
+    ApiError, ApiStatus as _, Transport,
     rest::{check, decode, read_all},
 };
 use kubewright_core::Random;

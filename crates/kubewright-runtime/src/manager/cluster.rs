@@ -6,7 +6,7 @@ use crate::{
     client::CachedClient,
     manager::{RunContext, Runnable, RunnableFuture, Stage},
 };
-use kubewright_cache::{CacheOptions, Caches, TooLate};
+use kubewright_cache::{CacheInUseError, CacheOptions, Caches};
 use kubewright_client::Transport;
 use kubewright_core::Object;
 
@@ -68,7 +68,7 @@ impl ClusterHandle {
     }
 
     /// Sets what is cached of a kind.
-    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), TooLate>
+    pub fn configure<K>(&self, options: CacheOptions<K>) -> Result<(), CacheInUseError>
     where
         K: Object + Resource<DynamicType = ()>,
     {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kubewright::{
     cache::{CacheOptions, Caches, IndexFn, Lazy},
-    client::{CachedClient, cached::Finalizer, cached::Operation},
+    client::{CachedClient, cached::Finalizer, cached::OperationResult},
 };
 use serde_json::json;
 
 use super::*;
-use crate::support::Misbehaviour;
+use crate::support::PlannedFault;
 
 fn client(api: &FakeApi) -> CachedClient {
     let caches = Caches::new(api.client());
@@ -68,13 +68,16 @@ async fn reads_are_from_the_cache_by_key_namespace_label_and_index() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_sees_ones_own_write_and_waits_for_the_watch_rather_than_asking_again() {
+async fn a_read_observes_the_clients_own_write_and_waits_for_the_watch_instead_of_sending_a_request() {
     let api = FakeApi::new();
     let client = client(&api);
     assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
     for round in 0..20 {
         let written = client.create_or_update(&key("m"), set(&round.to_string())).await.unwrap();
-        assert_eq!(written.operation(), if round == 0 { Operation::Created } else { Operation::Updated });
+        assert_eq!(
+            written.operation(),
+            if round == 0 { OperationResult::Created } else { OperationResult::Updated }
+        );
         let seen = client.get::<ConfigMap>(&key("m")).await.unwrap().unwrap();
         assert_eq!(value(&seen), round.to_string());
         assert_eq!(client.list::<ConfigMap>().await.unwrap().len(), 1);
@@ -87,12 +90,12 @@ async fn a_read_sees_ones_own_write_and_waits_for_the_watch_rather_than_asking_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_cache_stays_behind_a_write_the_read_goes_to_the_server() {
+async fn a_read_goes_to_the_server_when_the_cache_stays_behind_a_write() {
     let api = FakeApi::new();
     let client = client(&api);
     assert!(client.get::<ConfigMap>(&key("m")).await.unwrap().is_none());
-    // Whatever happens from here on is told to nobody.
-    api.plan(Misbehaviour::SilentWatch);
+    // No watch observes the changes from here on.
+    api.plan(PlannedFault::SilentWatch);
     api.end_watches(&crate::support::Ending::Clean);
     eventually("the silent watch is open", || api.open_watches() == 1).await;
     client.create_or_update(&key("m"), set("1")).await.unwrap();
@@ -104,7 +107,7 @@ async fn when_the_cache_stays_behind_a_write_the_read_goes_to_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_was_written_before_it_was_cached_is_not_read_older_than_that() {
+async fn a_cache_created_after_a_write_is_not_older_than_the_write() {
     let api = FakeApi::new();
     let client = client(&api);
     let mut map = ConfigMap::default();
@@ -115,28 +118,37 @@ async fn a_kind_that_was_written_before_it_was_cached_is_not_read_older_than_tha
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unchanged_object_is_not_written_and_a_patch_says_only_what_changed() {
+async fn an_unchanged_object_is_not_written_and_a_patch_has_only_the_changes() {
     let api = FakeApi::new();
     let client = client(&api);
     client.create_or_update(&key("m"), set("1")).await.unwrap();
     api.forget_requests();
-    assert_eq!(client.create_or_update(&key("m"), set("1")).await.unwrap().operation(), Operation::Unchanged);
-    assert_eq!(client.create_or_patch(&key("m"), set("1")).await.unwrap().operation(), Operation::Unchanged);
+    assert_eq!(
+        client.create_or_update(&key("m"), set("1")).await.unwrap().operation(),
+        OperationResult::Unchanged
+    );
+    assert_eq!(
+        client.create_or_patch(&key("m"), set("1")).await.unwrap().operation(),
+        OperationResult::Unchanged
+    );
     assert!(api.requests_with("/configmaps/m").is_empty(), "{:?}", api.requests());
-    // Somebody else adds a field that our cache has not seen: a patch leaves it alone.
-    api.unseen(|api| {
+    // Another client adds a field that our cache has not observed: a patch leaves it alone.
+    api.unobserved(|api| {
         let mut theirs = api.object(MAPS, "m").unwrap();
         theirs["data"]["theirs"] = json!("x");
         api.put(MAPS, theirs);
     });
-    assert_eq!(client.create_or_patch(&key("m"), set("2")).await.unwrap().operation(), Operation::Updated);
+    assert_eq!(
+        client.create_or_patch(&key("m"), set("2")).await.unwrap().operation(),
+        OperationResult::Updated
+    );
     let stored = api.object(MAPS, "m").unwrap();
     assert_eq!((&stored["data"]["value"], &stored["data"]["theirs"]), (&json!("2"), &json!("x")));
     assert_eq!(api.requests_with("PATCH").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_that_fails_or_renames_writes_nothing() {
+async fn a_mutate_function_that_fails_or_renames_writes_nothing() {
     let api = FakeApi::new();
     let client = client(&api);
     let failed =
@@ -151,7 +163,7 @@ async fn a_function_that_fails_or_renames_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_else_controls_is_refused_in_words_for_people() {
+async fn an_object_with_another_controller_is_an_error_with_help() {
     let api = FakeApi::new();
     let owners = serde_json::json!([
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "other", "uid": "3f", "controller": true},
@@ -181,12 +193,12 @@ async fn an_object_that_somebody_else_controls_is_refused_in_words_for_people() 
          it exists and is controlled by ReplicaSet other (uid 3f); \
          rename spec.secretName, or remove the owner from the Secret"
     );
-    assert!(!error.is_terminal(), "the other may let go");
+    assert!(!error.is_terminal(), "the other owner may release it");
     assert!(api.requests_with("PUT").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_what_is_gone_is_done_and_deleting_a_successor_is_not() {
+async fn deleting_a_deleted_object_succeeds_and_does_not_delete_its_successor() {
     let api = FakeApi::new();
     let client = client(&api);
     let old = client.create_or_update(&key("m"), set("1")).await.unwrap().into_inner();
@@ -194,7 +206,7 @@ async fn deleting_what_is_gone_is_done_and_deleting_a_successor_is_not() {
     client.delete(&*old).await.expect("gone already");
     client.create_or_update(&key("m"), set("2")).await.unwrap();
     api.forget_requests();
-    // The scripted server knows no preconditions of deletions; what counts is that the identity is asked for.
+    // The fake server ignores preconditions; the request must have the uid.
     client.delete(&*old).await.unwrap();
     assert_eq!(api.requests_with("DELETE").len(), 1);
 }
@@ -210,7 +222,7 @@ async fn a_finalizer_is_stored_before_work_begins_and_removed_after_the_clean_up
     };
     assert_eq!(map.finalizers(), ["example.com/x"]);
     assert_eq!(api.object(MAPS, "m").unwrap()["metadata"]["finalizers"], json!(["example.com/x"]));
-    // A second look finds it there and writes nothing.
+    // A second call finds it there and writes nothing.
     api.forget_requests();
     assert!(matches!(maps.finalizer(&key("m"), "example.com/x").await.unwrap(), Finalizer::Held(_)));
     assert!(api.requests_with("PATCH").is_empty());
@@ -223,7 +235,7 @@ async fn a_finalizer_is_stored_before_work_begins_and_removed_after_the_clean_up
         panic!("it is to go")
     };
     drop(dropped);
-    assert!(api.object(MAPS, "m").is_some(), "without a word it stays");
+    assert!(api.object(MAPS, "m").is_some(), "it stays until done() is called");
     assert!(matches!(maps.finalizer(&key("m"), "example.com/other").await.unwrap(), Finalizer::Gone));
     let Finalizer::CleanUp(cleanup) = maps.finalizer(&key("m"), "example.com/x").await.unwrap() else {
         panic!("it is to go")
@@ -255,7 +267,7 @@ async fn a_clean_up_does_not_touch_the_successor_of_the_same_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_keeps_what_its_options_say_and_cannot_be_told_later() {
+async fn a_cache_follows_its_options_which_cannot_be_set_later() {
     let api = FakeApi::new();
     for (name, app) in [("one", "web"), ("two", "db")] {
         api.put(
@@ -277,7 +289,7 @@ async fn a_cache_keeps_what_its_options_say_and_cannot_be_told_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_begins_with_a_list_unless_a_stream_is_asked_for() {
+async fn a_cache_starts_with_a_list_unless_streaming_is_set() {
     let api = FakeApi::new();
     let asked = async |options: CacheOptions<ConfigMap>| {
         api.forget_requests();
@@ -292,7 +304,7 @@ async fn a_cache_begins_with_a_list_unless_a_stream_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dry_runs_and_field_owners_are_said_to_the_server_and_apply_needs_one() {
+async fn dry_run_and_field_owner_are_sent_and_apply_requires_a_field_owner() {
     let api = FakeApi::new();
     let caches = Caches::new(api.client());
     caches.start();

@@ -1,4 +1,4 @@
-//! What controllers survive: nothing is lost, and nothing is done twice that must be done once.
+//! Faults that controllers survive: no key is lost, and nothing is done twice that must be done once.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::Secret;
 use tokio::time::Instant;
 
 use super::*;
-use crate::support::Misbehaviour;
+use crate::support::PlannedFault;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// A controller that keeps one Secret for each config map, with its value.
-fn copying(builder: ControllerBuilder<ConfigMap>, diary: &Diary) -> Controller {
-    let diary = diary.clone();
+/// A controller that keeps one Secret for each `ConfigMap`, with its value.
+fn copying(builder: ControllerBuilder<ConfigMap>, journal: &Journal) -> Controller {
+    let journal = journal.clone();
     builder.owns::<Secret>().reconcile(move |cx: Context<ConfigMap>| {
-        let diary = diary.clone();
+        let journal = journal.clone();
         async move {
             let Some(map) = cx.object()? else { return Ok(Action::done()) };
             let value = map.data.as_ref().and_then(|data| data.get("value")).cloned().unwrap_or_default();
@@ -24,7 +24,7 @@ fn copying(builder: ControllerBuilder<ConfigMap>, diary: &Diary) -> Controller {
                 })
                 .controlled_by(&*map)
                 .await?;
-            diary.write(format!("{} {:?}", cx.key().name(), written.operation()));
+            journal.write(format!("{} {:?}", cx.key().name(), written.operation()));
             Ok(Action::done())
         }
     })
@@ -35,20 +35,20 @@ fn value_of(api: &FakeApi, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_minute_without_a_server_everything_is_as_it_should_be() {
+async fn the_wanted_state_is_reached_after_a_minute_without_a_server() {
     let api = FakeApi::new();
     for number in 0..20 {
         api.put_config_map("default", &format!("m{number}"), "1");
     }
-    let diary = Diary::default();
-    let running = run(&api, [copying(maps().0.workers(4), &diary)]).await;
+    let journal = Journal::default();
+    let running = run(&api, [copying(maps().0.workers(4), &journal)]).await;
     eventually("all copied", || (0..20).all(|n| value_of(&api, &format!("m{n}")).is_some())).await;
-    // It dies between a change and the answer to it, and misses changes while it is down.
+    // The server goes down right after changes, and more changes are missed while it is down.
     for number in 0..10 {
         api.put_config_map("default", &format!("m{number}"), "2");
     }
     api.set_down(true);
-    api.unseen(|api| {
+    api.unobserved(|api| {
         for number in 10..20 {
             api.put_config_map("default", &format!("m{number}"), "2");
         }
@@ -68,26 +68,26 @@ async fn after_a_minute_without_a_server_everything_is_as_it_should_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_conflicts_ends_in_the_wanted_state() {
+async fn repeated_conflicts_end_in_the_wanted_state() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
-    let running = run(&api, [copying(builder, &diary)]).await;
+    let running = run(&api, [copying(builder, &journal)]).await;
     eventually("copied", || value_of(&api, "m").is_some()).await;
     for _ in 0..12 {
-        api.plan(Misbehaviour::RefuseWrite { code: 409, reason: "Conflict" });
+        api.plan(PlannedFault::RejectWrite { code: 409, reason: "Conflict" });
     }
     api.put_config_map("default", "m", "2");
     eventually("copied again", || value_of(&api, "m").as_deref() == Some("2")).await;
     // Five attempts at a time are within a reconcile, the rest is back-off.
     assert_eq!(metrics.results("error"), 2);
-    assert_eq!(diary.count("m Updated"), 1);
+    assert_eq!(journal.count("m Updated"), 1);
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_exists_already_is_taken_over_unless_somebody_else_controls_it() {
+async fn an_existing_object_is_adopted_unless_it_has_another_controller() {
     let api = FakeApi::new();
     let secret = |name: &str, owners: serde_json::Value| {
         serde_json::json!({"apiVersion": "v1", "kind": "Secret",
@@ -103,9 +103,9 @@ async fn what_exists_already_is_taken_over_unless_somebody_else_controls_it() {
     );
     api.put_config_map("default", "free", "1");
     api.put_config_map("default", "taken", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
-    let running = run(&api, [copying(builder, &diary)]).await;
+    let running = run(&api, [copying(builder, &journal)]).await;
     eventually("the free one is copied", || value_of(&api, "free").is_some()).await;
     eventually("the taken one fails", || metrics.results("error") >= 3).await;
     assert_eq!(value_of(&api, "taken"), None);
@@ -134,61 +134,62 @@ async fn ten_thousand_keys_that_fail_at_once_keep_the_load_bounded() {
     tokio::time::sleep(Duration::from_mins(30)).await;
     running.stop().await.unwrap();
     let calls = calls.lock();
-    // 5 ms doubling to 1000 s: 18 attempts in the first half hour and no more, 14 of them in the first minute.
+    // 5 ms doubling to 1000 s: 18 attempts in the first half hour and no more, 14 of them in the first
+    // minute.
     let within = |time: Duration| calls.iter().filter(|call| **call - began <= time).count() / KEYS;
     assert!(within(Duration::from_mins(1)) <= 14, "{}", within(Duration::from_mins(1)));
     assert!(within(Duration::from_mins(30)) <= 19, "{}", within(Duration::from_mins(30)));
-    assert!(within(Duration::from_mins(30)) >= 17, "back-off is not giving up");
+    assert!(within(Duration::from_mins(30)) >= 17, "retries continue with back-off");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_in_the_middle_of_a_reconcile_lets_it_finish_and_begins_nothing_new() {
+async fn a_shutdown_lets_a_running_reconcile_finish_and_starts_no_other() {
     let api = FakeApi::new();
     for number in 0..5 {
         api.put_config_map("default", &format!("m{number}"), "1");
     }
-    let diary = Diary::default();
+    let journal = Journal::default();
     let controller = || {
-        let diary = diary.clone();
+        let journal = journal.clone();
         maps().0.reconcile(move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
                 let name = cx.key().name().to_owned();
                 let done = cx.get::<Secret>(cx.key()).await?.is_some();
                 if !done {
-                    diary.write(format!("begin {name}"));
+                    journal.write(format!("begin {name}"));
                     tokio::time::sleep(Duration::from_secs(10)).await;
                     cx.create_or_update(&name, |_: &mut Secret| ()).await?;
-                    diary.write(format!("end {name}"));
+                    journal.write(format!("end {name}"));
                 }
                 Ok(Action::done())
             }
         })
     };
     let running = run(&api, [controller()]).await;
-    eventually("the second began", || diary.len() == 3).await;
+    eventually("the second began", || journal.len() == 3).await;
     running.stop().await.expect("ten seconds are within the grace period");
-    assert_eq!(diary.lines(), ["begin m0", "end m0", "begin m1", "end m1"]);
+    assert_eq!(journal.lines(), ["begin m0", "end m0", "begin m1", "end m1"]);
     assert_eq!(api.open_watches(), 0, "the caches have stopped");
     // The next start does the rest, and nothing twice.
     let running = run(&api, [controller()]).await;
-    eventually("all done", || diary.len() == 10).await;
+    eventually("all done", || journal.len() == 10).await;
     running.stop().await.unwrap();
     for number in 0..5 {
-        assert_eq!(diary.count(&format!("end m{number}")), 1);
+        assert_eq!(journal.count(&format!("end m{number}")), 1);
         assert_eq!(api.requests_with("POST").len(), 5);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_outlives_the_grace_period_is_dropped_and_named() {
+async fn a_reconcile_that_exceeds_the_grace_period_is_dropped_and_named() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let controller = maps().0.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            diary.write("begin");
+            journal.write("begin");
             async move {
                 cx.cancelled().await;
                 std::future::pending::<Result<Action>>().await
@@ -196,7 +197,7 @@ async fn a_reconcile_that_outlives_the_grace_period_is_dropped_and_named() {
         }
     });
     let running = run(&api, [controller]).await;
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     let asked = Instant::now();
     let error = running.stop().await.unwrap_err();
     assert_eq!(asked.elapsed().as_secs(), 30);
@@ -204,10 +205,10 @@ async fn a_reconcile_that_outlives_the_grace_period_is_dropped_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_never_older_than_ones_own_write_even_when_the_watch_is_down() {
+async fn a_read_is_never_older_than_the_clients_own_write_even_when_the_watch_is_down() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let created = Diary::default();
+    let created = Journal::default();
     let controller = maps().0.reconcile({
         let created = created.clone();
         move |cx: Context<ConfigMap>| {
@@ -225,9 +226,9 @@ async fn a_read_is_never_older_than_ones_own_write_even_when_the_watch_is_down()
         }
     });
     let running = run(&api, [controller]).await;
-    // The watches of secrets break off before they can tell of anything, for a while.
+    // For a while, the watches of Secrets send nothing.
     for _ in 0..3 {
-        api.plan(Misbehaviour::SilentWatch);
+        api.plan(PlannedFault::SilentWatch);
     }
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(created.len(), 1, "{:?}", created.lines());

@@ -1,4 +1,4 @@
-//! Managers: order up and down, failures, leadership, late additions, kinds that appear later.
+//! Managers: start and stop order, failures, leader election, late additions, kinds installed later.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::{sync::watch, time::Instant};
 
 use super::*;
 
-struct Stageful {
+struct StagedRunnable {
     name: &'static str,
     stage: Stage,
-    diary: Diary,
+    journal: Journal,
     stopping: Duration,
 }
 
-impl Runnable for Stageful {
+impl Runnable for StagedRunnable {
     fn name(&self) -> String {
         self.name.to_owned()
     }
@@ -28,7 +28,7 @@ impl Runnable for Stageful {
     fn prepare<'a>(&'a mut self, _: &'a RunContext) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            self.diary.write(format!("{} ready", self.name));
+            self.journal.write(format!("{} ready", self.name));
             Ok(())
         })
     }
@@ -37,43 +37,43 @@ impl Runnable for Stageful {
         Box::pin(async move {
             cx.stop().cancelled().await;
             tokio::time::sleep(self.stopping).await;
-            self.diary.write(format!("{} stopped", self.name));
+            self.journal.write(format!("{} stopped", self.name));
             Ok(())
         })
     }
 }
 
-fn stageful(diary: &Diary) -> impl Iterator<Item = Stageful> {
+fn staged_runnables(journal: &Journal) -> impl Iterator<Item = StagedRunnable> {
     let all = [
         ("elected", Stage::Elected),
         ("others", Stage::Others),
         ("webhooks", Stage::Webhooks),
         ("serving", Stage::Serving),
     ];
-    let diary = diary.clone();
-    all.into_iter().map(move |(name, stage)| Stageful {
+    let journal = journal.clone();
+    all.into_iter().map(move |(name, stage)| StagedRunnable {
         name,
         stage,
-        diary: diary.clone(),
+        journal: journal.clone(),
         stopping: Duration::from_secs(1),
     })
 }
 
 #[tokio::test(start_paused = true)]
-async fn stages_start_in_order_when_the_one_before_is_ready_and_stop_in_reverse() {
-    let diary = Diary::default();
+async fn stages_start_in_order_when_the_previous_one_is_ready_and_stop_in_reverse() {
+    let journal = Journal::default();
     let mut builder = Manager::builder("test").client(FakeApi::new().client()).signals(false);
-    for runnable in stageful(&diary) {
+    for runnable in staged_runnables(&journal) {
         builder = builder.runnable(runnable);
     }
     let manager = builder.build().await.unwrap();
     let handle = manager.handle();
     let task = tokio::spawn(manager.run());
-    diary.reaches(4).await;
+    journal.reaches(4).await;
     handle.stop();
     task.await.unwrap().unwrap();
     assert_eq!(
-        diary.lines(),
+        journal.lines(),
         [
             "serving ready",
             "webhooks ready",
@@ -88,10 +88,10 @@ async fn stages_start_in_order_when_the_one_before_is_ready_and_stop_in_reverse(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_failure_of_one_stops_all_and_is_the_managers() {
-    let diary = Diary::default();
+async fn a_failing_runnable_stops_the_manager_and_is_its_error() {
+    let journal = Journal::default();
     let mut builder = Manager::builder("test").client(FakeApi::new().client()).signals(false);
-    for runnable in stageful(&diary) {
+    for runnable in staged_runnables(&journal) {
         builder = builder.runnable(runnable);
     }
     let error = builder
@@ -103,7 +103,7 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "the bad one failed: out of luck");
-    assert_eq!(diary.lines().last().map(String::as_str), Some("serving stopped"));
+    assert_eq!(journal.lines().last().map(String::as_str), Some("serving stopped"));
 
     let error = Manager::builder("test")
         .client(FakeApi::new().client())
@@ -116,7 +116,7 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_controllers_of_one_name_are_refused_before_anything_runs() {
+async fn two_controllers_of_one_name_are_rejected_before_anything_runs() {
     let reconcile = |_: Context<ConfigMap>| async { Ok(Action::done()) };
     let describe = |second: &str| {
         let controllers = [maps().0.named("maps"), maps().0.named(second)];
@@ -131,8 +131,8 @@ async fn two_controllers_of_one_name_are_refused_before_anything_runs() {
     describe("other maps").build().await.unwrap();
 }
 
-/// Leadership that a test gives and takes.
-struct Scripted(watch::Receiver<bool>, Diary);
+/// Leadership that the test grants and revokes.
+struct Scripted(watch::Receiver<bool>, Journal);
 
 impl LeaderElector for Scripted {
     fn acquire(mut self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn HeldLease>>> {
@@ -161,14 +161,14 @@ impl HeldLease for Scripted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
-    let (diary, events) = (Diary::default(), Diary::default());
+async fn elected_runnables_wait_for_leadership_and_the_lease_is_released_last() {
+    let (journal, events) = (Journal::default(), Journal::default());
     let (lead, leading) = watch::channel(false);
     let mut builder = Manager::builder("test")
         .client(FakeApi::new().client())
         .signals(false)
-        .leader_elector(Scripted(leading, diary.clone()));
-    for runnable in stageful(&diary) {
+        .leader_elector(Scripted(leading, journal.clone()));
+    for runnable in staged_runnables(&journal) {
         builder = builder.runnable(runnable);
     }
     let works = events.clone();
@@ -183,30 +183,30 @@ async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
         .unwrap();
     let handle = manager.handle();
     let task = tokio::spawn(manager.run());
-    diary.reaches(4).await;
+    journal.reaches(4).await;
     assert!(!handle.is_leader() && events.len() == 0);
     lead.send(true).unwrap();
     handle.elected().await;
     events.reaches(1).await;
     handle.stop();
     task.await.unwrap().unwrap();
-    assert_eq!(diary.lines().last().map(String::as_str), Some("lease released"));
+    assert_eq!(journal.lines().last().map(String::as_str), Some("lease released"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_drops_running_reconciles_at_once() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (lead, leading) = watch::channel(true);
     let controller = maps().0.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
-                diary.write("begin");
+                journal.write("begin");
                 tokio::time::sleep(Duration::from_secs(2)).await;
-                diary.write("end");
+                journal.write("end");
                 cx.create_or_update("s", |_: &mut Secret| ()).await?;
                 Ok(Action::done())
             }
@@ -215,34 +215,39 @@ async fn a_lost_lease_drops_running_reconciles_at_once() {
     let manager = Manager::builder("test")
         .client(api.client())
         .signals(false)
-        .leader_elector(Scripted(leading, Diary::default()))
+        .leader_elector(Scripted(leading, Journal::default()))
         .controller(controller)
         .build()
         .await
         .unwrap();
     let task = tokio::spawn(manager.run());
-    eventually("it began", || diary.len() == 1).await;
+    eventually("it began", || journal.len() == 1).await;
     let lost = Instant::now();
     lead.send(false).unwrap();
     let error = task.await.unwrap().unwrap_err();
     assert!(lost.elapsed() < Duration::from_millis(100), "{:?}", lost.elapsed());
     assert!(error.to_string().contains("leadership was lost"), "{error}");
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(diary.lines(), ["begin"]);
+    assert_eq!(journal.lines(), ["begin"]);
     assert!(api.requests_with("POST").is_empty());
 }
 
-/// A controller that works for a while and does not care about being asked to stop, and a manager that is about to.
-async fn at_work(leading: watch::Receiver<bool>, diary: &Diary, lease: &Diary, work: Duration) -> Running {
+/// Starts a manager with a controller that works for a while and ignores the stop signal.
+async fn at_work(
+    leading: watch::Receiver<bool>,
+    journal: &Journal,
+    lease: &Journal,
+    work: Duration,
+) -> Running {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let written = diary.clone();
+    let written = journal.clone();
     let controller = maps().0.reconcile(move |_: Context<ConfigMap>| {
-        let diary = written.clone();
+        let journal = written.clone();
         async move {
-            diary.write("begin");
+            journal.write("begin");
             tokio::time::sleep(work).await;
-            diary.write("end");
+            journal.write("end");
             Ok(Action::done())
         }
     });
@@ -255,15 +260,15 @@ async fn at_work(leading: watch::Receiver<bool>, diary: &Diary, lease: &Diary, w
         .await
         .expect("a client is given");
     let running = Running { handle: manager.handle(), task: tokio::spawn(manager.run()) };
-    eventually("it began", || diary.len() == 1).await;
+    eventually("it began", || journal.len() == 1).await;
     running
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_lost_on_the_way_down_drops_what_is_still_running() {
-    let (diary, lease) = (Diary::default(), Diary::default());
+async fn a_lease_lost_during_shutdown_drops_what_is_still_running() {
+    let (journal, lease) = (Journal::default(), Journal::default());
     let (lead, leading) = watch::channel(true);
-    let running = at_work(leading, &diary, &lease, Duration::from_secs(20)).await;
+    let running = at_work(leading, &journal, &lease, Duration::from_secs(20)).await;
     running.handle.stop();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!running.task.is_finished(), "the reconcile has time to finish");
@@ -273,46 +278,46 @@ async fn a_lease_that_is_lost_on_the_way_down_drops_what_is_still_running() {
     assert!(lost.elapsed() < Duration::from_millis(100), "{:?}", lost.elapsed());
     assert!(error.to_string().contains("leadership was lost"), "{error}");
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(diary.lines(), ["begin"]);
-    assert_eq!(lease.len(), 0, "what is lost can neither be released nor kept");
+    assert_eq!(journal.lines(), ["begin"]);
+    assert_eq!(lease.len(), 0, "a lost lease is neither released nor kept");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_not_handed_over_while_dropped_work_may_still_be_on_its_way() {
-    let (diary, lease) = (Diary::default(), Diary::default());
+async fn a_lease_is_not_released_while_dropped_work_may_have_requests_in_flight() {
+    let (journal, lease) = (Journal::default(), Journal::default());
     let (_lead, leading) = watch::channel(true);
-    let running = at_work(leading.clone(), &diary, &lease, Duration::from_mins(10)).await;
+    let running = at_work(leading.clone(), &journal, &lease, Duration::from_mins(10)).await;
     let error = running.stop().await.unwrap_err();
     assert!(error.to_string().contains("grace period"), "{error}");
-    assert_eq!(lease.lines(), ["lease abandoned"], "it runs out by itself");
+    assert_eq!(lease.lines(), ["lease abandoned"], "it expires by itself");
 
-    // The same when nobody waited for the manager to stop.
-    let (diary, lease) = (Diary::default(), Diary::default());
-    let running = at_work(leading, &diary, &lease, Duration::from_mins(10)).await;
+    // The same when the manager is aborted.
+    let (journal, lease) = (Journal::default(), Journal::default());
+    let running = at_work(leading, &journal, &lease, Duration::from_mins(10)).await;
     running.task.abort();
     eventually("the lease is left", || lease.len() == 1).await;
     assert_eq!(lease.lines(), ["lease abandoned"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warm_controller_has_its_cache_and_queue_filled_before_it_leads() {
+async fn a_warm_controller_has_its_cache_and_queue_filled_before_leader_election() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
     for warm in [true, false] {
-        let diary = Diary::default();
+        let journal = Journal::default();
         let (lead, leading) = watch::channel(false);
         let builder = if warm { maps().0.warm_up() } else { maps().0 };
         let controller = builder.reconcile({
-            let diary = diary.clone();
+            let journal = journal.clone();
             move |_: Context<ConfigMap>| {
-                diary.write("reconciled");
+                journal.write("reconciled");
                 async { Ok(Action::done()) }
             }
         });
         let manager = Manager::builder("test")
             .client(api.client())
             .signals(false)
-            .leader_elector(Scripted(leading, Diary::default()))
+            .leader_elector(Scripted(leading, Journal::default()))
             .controller(controller)
             .build()
             .await
@@ -320,12 +325,12 @@ async fn a_warm_controller_has_its_cache_and_queue_filled_before_it_leads() {
         let running = Running { handle: manager.handle(), task: tokio::spawn(manager.run()) };
         api.forget_requests();
         tokio::time::sleep(Duration::from_mins(1)).await;
-        assert_eq!(diary.len(), 0);
+        assert_eq!(journal.len(), 0);
         assert_eq!(!api.requests_with("configmaps").is_empty(), warm);
         api.forget_requests();
         lead.send(true).unwrap();
-        diary.reaches(1).await;
-        assert_eq!(api.requests_with("configmaps").is_empty(), warm, "nothing to ask for any more");
+        journal.reaches(1).await;
+        assert_eq!(api.requests_with("configmaps").is_empty(), warm, "no further request is necessary");
         running.stop().await.unwrap();
     }
 }
@@ -334,19 +339,19 @@ async fn a_warm_controller_has_its_cache_and_queue_filled_before_it_leads() {
 async fn controllers_are_added_while_the_manager_runs_and_share_its_caches() {
     let api = FakeApi::new();
     api.put_config_map("default", "m", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let controller = |name: &'static str| {
-        let diary = diary.clone();
+        let journal = journal.clone();
         maps().0.named(name).reconcile(move |_: Context<ConfigMap>| {
-            diary.write(name);
+            journal.write(name);
             async { Ok(Action::done()) }
         })
     };
     let running = run(&api, [controller("first")]).await;
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     api.forget_requests();
     running.handle.add(controller("second")).unwrap();
-    diary.reaches(2).await;
+    journal.reaches(2).await;
     assert!(api.requests().is_empty(), "one informer serves both: {:?}", api.requests());
     let handle = running.handle.clone();
     running.stop().await.unwrap();
@@ -354,13 +359,13 @@ async fn controllers_are_added_while_the_manager_runs_and_share_its_caches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_served_yet_is_waited_for_while_the_others_work() {
+async fn a_kind_that_is_not_served_yet_is_waited_for_while_others_work() {
     let api = FakeApi::without_streaming();
     api.put_config_map("default", "m", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let writing = |word: &'static str| {
-        let diary = diary.clone();
-        move || diary.write(word)
+        let journal = journal.clone();
+        move || journal.write(word)
     };
     let (map, secret) = (writing("map"), writing("secret"));
     let controllers = [
@@ -375,23 +380,23 @@ async fn a_kind_that_is_not_served_yet_is_waited_for_while_the_others_work() {
             },
         ),
     ];
-    api.refuse("secrets", Some((404, "NotFound")));
+    api.reject("secrets", Some((404, "NotFound")));
     let running = run(&api, controllers).await;
     tokio::time::sleep(Duration::from_mins(10)).await;
-    assert_eq!(diary.lines(), ["map"]);
-    api.refuse("secrets", None);
+    assert_eq!(journal.lines(), ["map"]);
+    api.reject("secrets", None);
     api.put(
         "/api/v1/namespaces/default/secrets",
         serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": "s"}}),
     );
-    diary.reaches(2).await;
+    journal.reaches(2).await;
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_may_not_be_filled_fails_after_its_time_and_says_why() {
+async fn a_cache_that_cannot_sync_is_an_error_with_the_reason_after_its_timeout() {
     let api = FakeApi::without_streaming();
-    api.refuse("configmaps", Some((403, "Forbidden")));
+    api.reject("configmaps", Some((403, "Forbidden")));
     let started = Instant::now();
     let controller = maps().0.reconcile(|_: Context<ConfigMap>| async { Ok(Action::done()) });
     let running = run(&api, [controller]).await;
@@ -405,23 +410,23 @@ async fn a_cache_that_may_not_be_filled_fails_after_its_time_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_caches_the_namespaces_it_is_told_to() {
+async fn a_manager_caches_its_namespaces() {
     let api = FakeApi::new();
     for namespace in ["a", "b", "c"] {
         api.put_config_map(namespace, "m", "1");
     }
-    let diary = Diary::default();
+    let journal = Journal::default();
     let controller = maps().0.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
                 assert!(cx.object()?.is_some());
                 let all = cx.list::<ConfigMap>().await?.len();
                 let refused = cx.get::<ConfigMap>(&ObjectKey::namespaced("c", "m")).await.unwrap_err();
                 assert!(refused.to_string().contains("\"c\""), "{refused}");
                 let live = cx.client().live().get::<ConfigMap>(&ObjectKey::namespaced("c", "m")).await?;
-                diary.write(format!("{} of {all} {}", cx.key(), live.is_some()));
+                journal.write(format!("{} of {all} {}", cx.key(), live.is_some()));
                 Ok(Action::done())
             }
         }
@@ -435,8 +440,8 @@ async fn a_manager_caches_the_namespaces_it_is_told_to() {
         .await
         .unwrap();
     let running = Running { handle: manager.handle(), task: tokio::spawn(manager.run()) };
-    diary.reaches(2).await;
-    assert_eq!(diary.sorted(), ["a/m of 2 true", "b/m of 2 true"]);
+    journal.reaches(2).await;
+    assert_eq!(journal.sorted(), ["a/m of 2 true", "b/m of 2 true"]);
     assert_eq!(api.open_watches(), 2);
     running.stop().await.unwrap();
 }

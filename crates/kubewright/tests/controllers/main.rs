@@ -1,4 +1,4 @@
-//! Controllers and managers in virtual time, against a server that misbehaves on demand.
+//! Controllers and managers in virtual time, against a server with injected faults.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,11 +23,11 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use support::{FakeApi, eventually};
 use tokio::task::JoinHandle;
 
-/// Where tests write down what happened, in order.
+/// Log of the steps of a test, in order.
 #[derive(Clone, Default)]
-struct Diary(Arc<Mutex<Vec<String>>>);
+struct Journal(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
+impl Journal {
     fn write(&self, line: impl std::fmt::Display) {
         self.0.lock().push(line.to_string());
     }
@@ -50,7 +50,7 @@ impl Diary {
         self.0.lock().iter().filter(|held| *held == line).count()
     }
 
-    /// Waits, in virtual time, for so many lines, and for no more in the second after.
+    /// Waits, in virtual time, for this number of lines, and checks that no more follow within a second.
     async fn reaches(&self, lines: usize) {
         eventually(&format!("{lines} lines"), || self.len() >= lines).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -82,7 +82,7 @@ async fn run(api: &FakeApi, controllers: impl IntoIterator<Item = Controller>) -
     Running { handle, task: tokio::spawn(manager.run()) }
 }
 
-/// A controller of config maps that is measured by itself.
+/// A controller of `ConfigMap`s with metrics of its own.
 fn maps() -> (ControllerBuilder<ConfigMap>, Metrics) {
     let metrics = Metrics::default();
     (Controller::of::<ConfigMap>().named("maps").metrics(&metrics.0, &metrics.1), metrics)
@@ -92,7 +92,7 @@ fn maps() -> (ControllerBuilder<ConfigMap>, Metrics) {
 struct Metrics(ControllerMetrics, QueueMetrics);
 
 impl Metrics {
-    /// The value of one series of the controller `maps`.
+    /// Returns the value of one series of the controller `maps`.
     fn value(&self, name: &str) -> u64 {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.0.clone()));

@@ -1,4 +1,4 @@
-//! What happens to a key: done, again, later, failed, failed for good, panicked, too slow.
+//! Results of a reconcile: done, requeue, requeue after, error, terminal error, panic, timeout.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -11,32 +11,32 @@ use tokio::time::Instant;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn every_object_is_reconciled_at_start_and_again_when_it_changes_and_when_it_goes() {
+async fn every_object_is_reconciled_at_start_and_when_it_changes_and_when_it_is_deleted() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     api.put_config_map("default", "b", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
     let controller = builder.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
                 let value = cx.object()?.and_then(|map| map.data.clone()?.remove("value"));
                 let request = cx.request();
-                diary.write(format!("{} {:?} {} {}", cx.key(), value, request.source(), request.cause()));
+                journal.write(format!("{} {:?} {} {}", cx.key(), value, request.source(), request.cause()));
                 Ok(Action::done())
             }
         }
     });
     let running = run(&api, [controller]).await;
-    diary.reaches(2).await;
+    journal.reaches(2).await;
     api.put_config_map("default", "a", "2");
-    diary.reaches(3).await;
+    journal.reaches(3).await;
     api.delete_config_map("default", "b");
-    diary.reaches(4).await;
+    journal.reaches(4).await;
     running.stop().await.unwrap();
-    let lines = diary.lines();
+    let lines = journal.lines();
     assert_eq!(
         lines,
         [
@@ -52,7 +52,7 @@ async fn every_object_is_reconciled_at_start_and_again_when_it_changes_and_when_
     assert_eq!(metrics.total("reconcile_time_seconds_count"), 4);
 }
 
-/// Reconciles one object with a function of the attempt, and notes the time of each.
+/// Reconciles one object with a function of the attempt, and returns the waits between attempts.
 async fn attempts(
     tune: impl FnOnce(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>,
     count: usize,
@@ -88,7 +88,7 @@ trait Round {
 }
 
 impl Round for Duration {
-    /// Timers of tokio are good for a millisecond.
+    /// Timers of tokio have a resolution of a millisecond.
     fn duration_round(self) -> Duration {
         Duration::from_millis(u64::try_from(self.as_millis()).expect("a short time"))
     }
@@ -103,7 +103,7 @@ fn close(waits: &[Duration], wanted: &[u64]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_back_off_per_key_and_success_forgets_them() {
+async fn failures_back_off_per_key_and_success_resets_the_back_off() {
     let (waits, metrics) = attempts(
         |builder| builder,
         7,
@@ -114,7 +114,7 @@ async fn failures_back_off_per_key_and_success_forgets_them() {
         },
     )
     .await;
-    // After the requeue the failures before it are forgotten: 5 ms again.
+    // The requeue has reset the back-off: 5 ms again.
     close(&waits, &[5, 10, 20, 40, 10_000, 5]);
     assert_eq!(metrics.results("error"), 5);
     assert_eq!(metrics.results("requeue_after"), 1);
@@ -163,19 +163,19 @@ async fn a_panic_is_an_error_of_its_key_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_reconcile_is_dropped_at_its_time_out_and_holds_up_nobody_else() {
+async fn a_hanging_reconcile_is_dropped_at_its_timeout_and_does_not_block_others() {
     let api = FakeApi::new();
     api.put_config_map("default", "hangs", "1");
     api.put_config_map("default", "works", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
     let controller = builder.workers(2).reconcile_timeout(Duration::from_secs(10)).reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
-                diary.write(cx.key());
-                if cx.key().name() == "hangs" && diary.count("default/hangs") == 1 {
+                journal.write(cx.key());
+                if cx.key().name() == "hangs" && journal.count("default/hangs") == 1 {
                     std::future::pending::<()>().await;
                 }
                 Ok(Action::done())
@@ -184,61 +184,61 @@ async fn a_hanging_reconcile_is_dropped_at_its_time_out_and_holds_up_nobody_else
     });
     let started = Instant::now();
     let running = run(&api, [controller]).await;
-    eventually("works is done", || diary.count("default/works") == 1).await;
+    eventually("works is done", || journal.count("default/works") == 1).await;
     assert!(started.elapsed() < Duration::from_secs(1));
-    eventually("hangs is tried again", || diary.count("default/hangs") == 2).await;
+    eventually("hangs is tried again", || journal.count("default/hangs") == 2).await;
     assert!(started.elapsed() >= Duration::from_secs(10));
     assert_eq!(metrics.total("reconcile_timeouts_total"), 1);
     running.stop().await.unwrap();
 }
 
 /// Panics when it is dropped.
-struct Trap(bool);
+struct PanicOnDrop(bool);
 
-impl Drop for Trap {
+impl Drop for PanicOnDrop {
     fn drop(&mut self) {
         assert!(!self.0, "the trap");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_destructor_costs_neither_the_worker_nor_the_key() {
+async fn a_panic_in_a_destructor_loses_neither_the_worker_nor_the_key() {
     let api = FakeApi::new();
     for number in 0..5 {
         api.put_config_map("default", &format!("m{number}"), "1");
     }
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
-    // One worker, and a trap that only the time-out springs, outside of what the reconciler itself runs.
+    // One worker, and a destructor that only runs on the timeout, outside of the reconciler.
     let controller = builder.reconcile_timeout(Duration::from_secs(1)).reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
-                if cx.key().name() == "m2" && diary.count("trapped") == 0 {
-                    diary.write("trapped");
-                    let _trap = Trap(true);
+                if cx.key().name() == "m2" && journal.count("trapped") == 0 {
+                    journal.write("trapped");
+                    let _trap = PanicOnDrop(true);
                     std::future::pending::<()>().await;
                 }
-                diary.write(cx.key().name());
+                journal.write(cx.key().name());
                 Ok(Action::done())
             }
         }
     });
     let running = run(&api, [controller]).await;
     for number in 0..5 {
-        eventually("all are reconciled", || diary.count(&format!("m{number}")) == 1).await;
+        eventually("all are reconciled", || journal.count(&format!("m{number}")) == 1).await;
     }
     assert_eq!((metrics.total("reconcile_panics_total"), metrics.total("reconcile_timeouts_total")), (1, 1));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_never_in_two_hands_and_a_change_meanwhile_leads_to_one_more_reconcile() {
+async fn a_key_is_never_processed_twice_at_once_and_a_change_meanwhile_leads_to_one_more_reconcile() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
     let (running_now, most, runs) =
-        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Diary::default());
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Journal::default());
     let (builder, _) = maps();
     let controller = builder.workers(8).reconcile({
         let (running_now, most, runs) = (running_now.clone(), most.clone(), runs.clone());
@@ -265,30 +265,30 @@ async fn a_key_is_never_in_two_hands_and_a_change_meanwhile_leads_to_one_more_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_fit_its_type_is_a_terminal_error_and_not_an_absence() {
+async fn an_object_that_does_not_decode_is_a_terminal_error_and_not_a_missing_object() {
     let api = FakeApi::new();
     let mut broken = api.put_config_map("default", "a", "1");
     broken["data"] = serde_json::json!({"value": 7});
     api.put(MAPS, broken.clone());
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, metrics) = maps();
     let controller = builder.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
                 let object = cx.object()?;
-                diary.write(if object.is_some() { "there" } else { "gone" });
+                journal.write(if object.is_some() { "there" } else { "gone" });
                 Ok(Action::done())
             }
         }
     });
     let running = run(&api, [controller]).await;
     eventually("it fails", || metrics.total("terminal_reconcile_errors_total") == 1).await;
-    assert_eq!(diary.len(), 0);
+    assert_eq!(journal.len(), 0);
     api.put_config_map("default", "a", "mended");
-    diary.reaches(1).await;
-    assert_eq!(diary.lines(), ["there"]);
+    journal.reaches(1).await;
+    assert_eq!(journal.lines(), ["there"]);
     running.stop().await.unwrap();
 }
 
@@ -298,25 +298,25 @@ async fn live_changes_overtake_the_initial_list() {
     for number in 0..100 {
         api.put_config_map("default", &format!("old-{number:03}"), "1");
     }
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (builder, _) = maps();
     let controller = builder.reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
-                diary.write(cx.key().name());
+                journal.write(cx.key().name());
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok(Action::done())
             }
         }
     });
     let running = run(&api, [controller]).await;
-    eventually("it began", || diary.len() >= 3).await;
+    eventually("it began", || journal.len() >= 3).await;
     api.put_config_map("default", "new", "1");
     api.put_config_map("default", "old-090", "2");
-    eventually("five more", || diary.len() >= 8).await;
-    let next: Vec<_> = diary.lines()[3..5].to_vec();
-    assert_eq!(next, ["new", "old-090"], "{:?}", diary.lines());
+    eventually("five more", || journal.len() >= 8).await;
+    let next: Vec<_> = journal.lines()[3..5].to_vec();
+    assert_eq!(next, ["new", "old-090"], "{:?}", journal.lines());
     running.stop().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What wakes a controller up: owners, maps, predicates, channels, functions, informers, other clusters.
+//! Sources of requests: owners, map functions, predicates, channels, functions, informers, other clusters.
 
 use futures::SinkExt as _;
 use k8s_openapi::api::core::v1::Secret;
@@ -30,72 +30,72 @@ fn owner(name: &str, kind: &str, controller: bool) -> Value {
     json!({"apiVersion": version, "kind": kind, "name": name, "uid": format!("uid-of-{name}"), "controller": controller})
 }
 
-/// A controller that writes the keys it is woken up for; only other sources do.
-fn listening(builder: ControllerBuilder<ConfigMap>, diary: &Diary) -> Controller {
-    let diary = diary.clone();
+/// A controller that writes the keys of its requests, from other sources than its own kind.
+fn recording(builder: ControllerBuilder<ConfigMap>, journal: &Journal) -> Controller {
+    let journal = journal.clone();
     builder.only_others().reconcile(move |cx: Context<ConfigMap>| {
-        diary.write(cx.key());
+        journal.write(cx.key());
         async { Ok(Action::done()) }
     })
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owned_wakes_up_its_controller_and_an_update_both_the_old_and_the_new() {
+async fn an_owned_object_enqueues_its_controller_and_an_update_both_the_old_and_the_new_one() {
     let api = FakeApi::new();
-    let diary = Diary::default();
-    let running = run(&api, [listening(maps().0.owns::<Secret>(), &diary)]).await;
+    let journal = Journal::default();
+    let running = run(&api, [recording(maps().0.owns::<Secret>(), &journal)]).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     api.put(
         SECRETS,
         secret("s", &json!([owner("one", "ConfigMap", true), owner("other", "ConfigMap", false)])),
     );
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     api.put(SECRETS, secret("s", &json!([owner("two", "ConfigMap", true)])));
-    diary.reaches(3).await;
+    journal.reaches(3).await;
     api.delete(SECRETS, "s");
-    diary.reaches(4).await;
-    assert_eq!(diary.lines(), ["default/one", "default/one", "default/two", "default/two"]);
-    // Another kind of the same name, and an owner that does not control, wake up nobody.
+    journal.reaches(4).await;
+    assert_eq!(journal.lines(), ["default/one", "default/one", "default/two", "default/two"]);
+    // Another kind of the same name, and an owner that is not the controller, enqueue nothing.
     api.put(
         SECRETS,
         secret("t", &json!([owner("one", "ReplicaSet", true), owner("one", "ConfigMap", false)])),
     );
-    diary.reaches(4).await;
+    journal.reaches(4).await;
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_that_do_not_control_count_when_asked_for() {
+async fn owners_that_do_not_control_count_with_owned_by_any() {
     let api = FakeApi::new();
-    let diary = Diary::default();
-    let running = run(&api, [listening(maps().0.watches(Watch::<Secret>::owned_by_any()), &diary)]).await;
+    let journal = Journal::default();
+    let running = run(&api, [recording(maps().0.watches(Watch::<Secret>::owned_by_any()), &journal)]).await;
     api.put(
         SECRETS,
         secret("s", &json!([owner("one", "ConfigMap", true), owner("two", "ConfigMap", false)])),
     );
-    diary.reaches(2).await;
-    assert_eq!(diary.sorted(), ["default/one", "default/two"]);
+    journal.reaches(2).await;
+    assert_eq!(journal.sorted(), ["default/one", "default/two"]);
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_map_function_is_asked_for_the_old_and_the_new_object() {
+async fn a_map_function_is_called_with_the_old_and_the_new_object() {
     let api = FakeApi::new();
-    let diary = Diary::default();
+    let journal = Journal::default();
     let watch = Watch::mapped(|secret: &Lazy<Secret>| {
         secret.label("for").map(|name| ObjectKey::namespaced("elsewhere", name))
     });
-    let running = run(&api, [listening(maps().0.watches(watch), &diary)]).await;
+    let running = run(&api, [recording(maps().0.watches(watch), &journal)]).await;
     let labelled = |name: &str| {
         let mut object = secret("s", &json!([]));
         object["metadata"]["labels"] = json!({"for": name});
         object
     };
     api.put(SECRETS, labelled("one"));
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     api.put(SECRETS, labelled("two"));
-    diary.reaches(3).await;
-    assert_eq!(diary.lines(), ["elsewhere/one", "elsewhere/one", "elsewhere/two"]);
+    journal.reaches(3).await;
+    assert_eq!(journal.lines(), ["elsewhere/one", "elsewhere/one", "elsewhere/two"]);
     running.stop().await.unwrap();
 }
 
@@ -139,7 +139,7 @@ fn each_predicate_passes_the_update_it_is_named_for_and_every_addition_and_delet
 }
 
 #[test]
-fn predicates_combine_and_a_selector_hears_of_what_leaves_it() {
+fn predicates_combine_and_a_selector_passes_objects_that_leave_it() {
     let outside = handle("1", |_| ());
     let inside = handle("2", |object| object["metadata"]["labels"] = json!({"app": "web"}));
     let added = |object: &Lazy<Secret>| Event::Added { object: object.clone(), is_in_initial_list: false };
@@ -162,26 +162,26 @@ fn predicates_combine_and_a_selector_hears_of_what_leaves_it() {
 async fn only_events_that_pass_lead_to_a_reconcile() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let controller = maps().0.when(|event: &Event<ConfigMap>| event.key().name() != "ignored").reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<ConfigMap>| {
-            diary.write(cx.key());
+            journal.write(cx.key());
             async { Ok(Action::done()) }
         }
     });
     let running = run(&api, [controller]).await;
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     api.put_config_map("default", "ignored", "1");
     api.put_config_map("default", "b", "1");
-    diary.reaches(2).await;
+    journal.reaches(2).await;
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn channels_functions_and_informers_of_ones_own_wake_a_controller_up() {
+async fn channels_functions_and_external_informers_enqueue_requests() {
     let api = FakeApi::new();
-    let diary = Diary::default();
+    let journal = Journal::default();
     let (mut sender, receiver) = futures::channel::mpsc::channel::<u32>(4);
     let informer = SharedInformer::new(ListWatch::<Secret>::new(api.client()));
     let _running = informer.start();
@@ -191,13 +191,13 @@ async fn channels_functions_and_informers_of_ones_own_wake_a_controller_up() {
         .source(source::function("once", |requests| async move { requests.add(ObjectKey::cluster("once")) }))
         .watches(
             Watch::mapped(|secret: &Lazy<Secret>| [secret.key().clone()])
-                .through(KindCache::of_informer(informer.clone(), ())),
+                .through(KindCache::from_informer(informer.clone(), ())),
         );
-    let running = run(&api, [listening(builder, &diary)]).await;
+    let running = run(&api, [recording(builder, &journal)]).await;
     sender.send(7).await.unwrap();
     api.put(SECRETS, secret("s", &json!([])));
-    diary.reaches(3).await;
-    assert_eq!(diary.sorted(), ["7", "default/s", "once"]);
+    journal.reaches(3).await;
+    assert_eq!(journal.sorted(), ["7", "default/s", "once"]);
     running.stop().await.unwrap();
 }
 
@@ -205,16 +205,16 @@ async fn channels_functions_and_informers_of_ones_own_wake_a_controller_up() {
 async fn a_controller_watches_across_clusters() {
     let (here, there) = (FakeApi::new(), FakeApi::new());
     there.put(SECRETS, secret("s", &json!([])));
-    let diary = Diary::default();
+    let journal = Journal::default();
     let remote = kubewright::manager::ClusterHandle::new("remote", there.client());
     let watch = Watch::mapped(|secret: &Lazy<Secret>| [secret.key().clone()]).in_cluster(&remote);
     let controller = maps().0.watches(watch).reconcile({
-        let (diary, remote) = (diary.clone(), remote.clone());
+        let (journal, remote) = (journal.clone(), remote.clone());
         move |cx: Context<ConfigMap>| {
-            let (diary, remote) = (diary.clone(), remote.clone());
+            let (journal, remote) = (journal.clone(), remote.clone());
             async move {
                 let found = remote.client().get::<Secret>(cx.key()).await?.is_some();
-                diary.write(format!("{} {} {found}", cx.key(), cx.object()?.is_some()));
+                journal.write(format!("{} {} {found}", cx.key(), cx.object()?.is_some()));
                 Ok(Action::done())
             }
         }
@@ -230,10 +230,10 @@ async fn a_controller_watches_across_clusters() {
     let handle = manager.handle();
     assert!(handle.cluster("remote").is_some());
     let running = Running { handle, task: tokio::spawn(manager.run()) };
-    diary.reaches(1).await;
+    journal.reaches(1).await;
     here.put_config_map("default", "s", "1");
-    diary.reaches(2).await;
-    assert_eq!(diary.lines(), ["default/s false true", "default/s true true"]);
+    journal.reaches(2).await;
+    assert_eq!(journal.lines(), ["default/s false true", "default/s true true"]);
     running.stop().await.unwrap();
 }
 
@@ -241,31 +241,31 @@ async fn a_controller_watches_across_clusters() {
 async fn dynamic_and_metadata_only_controllers_see_the_same_objects() {
     let api = FakeApi::new();
     api.put_config_map("default", "a", "1");
-    let diary = Diary::default();
+    let journal = Journal::default();
     let resource = ApiResource::erase::<ConfigMap>(&());
     let dynamic = Controller::dynamic(&resource).named("dynamic").reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<DynamicObject>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
                 let object = cx.object()?.expect("it exists");
-                diary.write(format!("dynamic {}", object.data["data"]["value"]));
+                journal.write(format!("dynamic {}", object.data["data"]["value"]));
                 Ok(Action::done())
             }
         }
     });
     let metadata = Controller::of::<PartialObjectMeta<ConfigMap>>().named("metadata").reconcile({
-        let diary = diary.clone();
+        let journal = journal.clone();
         move |cx: Context<PartialObjectMeta<ConfigMap>>| {
-            let diary = diary.clone();
+            let journal = journal.clone();
             async move {
-                diary.write(format!("metadata {}", cx.object()?.expect("it exists").name_any()));
+                journal.write(format!("metadata {}", cx.object()?.expect("it exists").name_any()));
                 Ok(Action::done())
             }
         }
     });
     let running = run(&api, [dynamic, metadata]).await;
-    diary.reaches(2).await;
-    assert_eq!(diary.sorted(), ["dynamic \"1\"", "metadata a"]);
+    journal.reaches(2).await;
+    assert_eq!(journal.sorted(), ["dynamic \"1\"", "metadata a"]);
     running.stop().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Workers that stop half-way: a dropped `get`, an aborted task, a panic.
+//! Cancelled workers: a dropped `get`, an aborted task, a panic.
 
 use std::{
     future::Future,
@@ -13,7 +13,7 @@ use tokio::time::advance;
 
 use super::{drain, now};
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Woken(std::sync::atomic::AtomicUsize);
 
@@ -67,14 +67,14 @@ async fn a_worker_that_is_not_needed_is_not_woken() {
 }
 
 #[tokio::test]
-async fn a_key_is_not_lost_when_another_worker_was_faster_than_the_woken_one() {
+async fn a_key_is_not_lost_when_another_worker_takes_it_before_the_woken_one() {
     let queue = WorkQueue::new();
     let woken = std::sync::Arc::<Woken>::default();
     let waker = futures::task::waker(woken.clone());
     let mut waiting = pin!(queue.get());
     assert!(!polled(waiting.as_mut(), &waker));
     queue.add("a");
-    assert_eq!(drain(&queue), ["a"], "taken by somebody who did not have to wait");
+    assert_eq!(drain(&queue), ["a"], "taken by a worker that did not wait");
     assert!(!polled(waiting.as_mut(), &waker), "nothing left, so it waits again");
     queue.add("b");
     assert_eq!(woken.times(), 2);
@@ -110,7 +110,7 @@ async fn a_get_in_a_select_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_is_kept_by_another_when_the_timekeeper_is_dropped() {
+async fn another_waiter_takes_over_the_timer_when_its_owner_is_dropped() {
     let queue = WorkQueue::new();
     queue.add_after("a", Duration::from_secs(1));
     let mut keeper = Box::pin(queue.get());
@@ -137,7 +137,7 @@ async fn a_panic_in_a_worker_finishes_its_item() {
         }
     });
     assert!(worker.await.unwrap_err().is_panic());
-    assert_eq!(drain(&queue), ["a"], "what was added meanwhile is handed out, and the queue works on");
+    assert_eq!(drain(&queue), ["a"], "the key added meanwhile is handed out, and the queue works on");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Keys that come later. Time is paused: it moves when we say so, or when everybody sleeps.
+//! Delayed keys. Time is paused: it advances explicitly, or when all tasks are idle.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{drain, now};
 const MS: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_comes_when_its_time_has_come_and_only_once() {
+async fn a_delayed_key_is_ready_after_its_delay_and_only_once() {
     let queue = WorkQueue::new();
     queue.add_after("a", 50 * MS);
     assert_eq!(queue.len(), 0);
@@ -49,7 +49,7 @@ async fn the_earlier_of_two_times_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_come_in_the_order_of_their_times() {
+async fn delayed_keys_are_handed_out_in_the_order_of_their_times() {
     let queue = WorkQueue::new();
     queue.add_after("last", Duration::from_secs(1));
     queue.add_after("middle", 500 * MS);
@@ -60,16 +60,16 @@ async fn keys_come_in_the_order_of_their_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_due_stands_before_one_that_is_added_later() {
+async fn a_due_key_is_ahead_of_one_that_is_added_later() {
     let queue = WorkQueue::new();
     queue.add_after("due", 10 * MS);
     advance(20 * MS).await;
     queue.add("added");
-    assert_eq!(drain(&queue), ["due", "added"], "although nobody looked when it became due");
+    assert_eq!(drain(&queue), ["due", "added"], "although the queue was not polled when it became due");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_worker_wakes_when_the_time_has_come() {
+async fn a_waiting_worker_is_woken_at_the_time_of_a_key() {
     let queue = WorkQueue::new();
     let start = Instant::now();
     queue.add_after("a", 1234 * MS);
@@ -78,7 +78,7 @@ async fn a_waiting_worker_wakes_when_the_time_has_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_sleeps_is_woken_for_an_earlier_time() {
+async fn a_waiting_worker_is_woken_for_an_earlier_time() {
     let queue = WorkQueue::new();
     queue.add_after("late", Duration::from_hours(1));
     let start = Instant::now();
@@ -96,7 +96,7 @@ async fn a_worker_that_sleeps_is_woken_for_an_earlier_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_keeps_the_time_is_replaced_when_it_gets_a_key() {
+async fn another_waiter_takes_over_the_timer_when_its_owner_gets_a_key() {
     let queue = WorkQueue::new();
     queue.add_after("delayed", Duration::from_secs(5));
     let mut workers = tokio::task::JoinSet::new();
@@ -104,7 +104,7 @@ async fn whoever_keeps_the_time_is_replaced_when_it_gets_a_key() {
         let queue = queue.clone();
         workers.spawn(async move { *queue.get().await.unwrap().key() });
     }
-    // Let both wait, one of them with a timer.
+    // Let both wait, one of them with the timer.
     advance(MS).await;
     queue.add("at once");
     assert_eq!(workers.join_next().await.unwrap().unwrap(), "at once");
@@ -112,13 +112,13 @@ async fn whoever_keeps_the_time_is_replaced_when_it_gets_a_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_goes_on_while_its_key_is_queued_or_worked_on() {
+async fn a_delay_continues_while_its_key_is_queued_or_in_flight() {
     let queue = WorkQueue::new();
     queue.add_after("a", 10 * MS);
     queue.add("a");
     let item = now(&queue).unwrap();
     advance(20 * MS).await;
-    assert!(queue.is_empty(), "due, but somebody has it");
+    assert!(queue.is_empty(), "due, but in flight");
     drop(item);
     assert_eq!(drain(&queue), ["a"]);
 }
@@ -133,7 +133,7 @@ async fn a_key_that_is_due_while_it_is_queued_is_not_queued_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endless_delay_is_no_problem() {
+async fn an_endless_delay_never_expires() {
     let queue = WorkQueue::new();
     queue.add_after("never", Duration::MAX);
     queue.add_after("soon", MS);

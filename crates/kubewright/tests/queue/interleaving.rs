@@ -1,4 +1,4 @@
-//! Any sequence of operations, against a queue that is too simple to be wrong.
+//! Random sequences of operations, compared with a simple model.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys in sorted lists and sets, and no cleverness.
+/// A model of sorted maps and sets.
 #[derive(Default)]
 struct Model {
     by_priority: bool,
@@ -43,9 +43,9 @@ struct Model {
     arrivals: u64,
     shut_down: bool,
     in_flight: BTreeSet<u8>,
-    /// Everything that must be worked on, in flight or not: by falling priority, then by arrival.
+    /// All keys to process, in flight or not: by descending priority, then by arrival.
     ready: BTreeMap<(i32, u64), u8>,
-    /// By time, then by when that time was asked for: the key and the place it would have if it were ready now.
+    /// By time, then by arrival: the key and the place that it would have if it were ready now.
     waiting: BTreeMap<(u64, u64), (u8, (i32, u64))>,
 }
 
@@ -176,7 +176,10 @@ fn compare<K: Retrying>(
                     let item = now(queue);
                     prop_assert_eq!(item.as_ref().map(|item| (*item.key(), priority(item))), model.get());
                     if let Some(item) = &item {
-                        prop_assert!(held.iter().all(|other| other.key() != item.key()), "in two hands");
+                        prop_assert!(
+                            held.iter().all(|other| other.key() != item.key()),
+                            "processed twice at once"
+                        );
                     }
                     held.extend(item);
                 }
@@ -207,7 +210,7 @@ fn compare<K: Retrying>(
                 }
             }
         }
-        // In the end everything that was asked for comes out, in order, and nothing else.
+        // In the end every requested key is handed out, in order, and no other.
         for item in held.drain(..) {
             model.done(*item.key());
             drop(item);
@@ -226,13 +229,13 @@ fn compare<K: Retrying>(
 
 proptest! {
     #[test]
-    fn a_work_queue_does_what_the_simple_one_does(steps in prop::collection::vec(step(), 1..200)) {
+    fn a_work_queue_agrees_with_the_model(steps in prop::collection::vec(step(), 1..200)) {
         let queue = RateLimitingQueue::new();
         compare(&queue, false, steps, |key, _, delay| queue.add_after(key, delay), |_| 0)?;
     }
 
     #[test]
-    fn a_priority_queue_does_what_the_simple_one_does(steps in prop::collection::vec(step(), 1..200)) {
+    fn a_priority_queue_agrees_with_the_model(steps in prop::collection::vec(step(), 1..200)) {
         let queue = PriorityQueue::new();
         let add = |key, priority, after| {
             queue.add_with(key, AddOptions::new().priority(priority).after(after));

@@ -1,4 +1,4 @@
-//! What a failure says in the log.
+//! Log messages of failures.
 
 use std::{error::Error, fmt, io::Write, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The work queues, by behaviour.
+//! Work queues, by behaviour.
 
 mod cancelling;
 mod delaying;
@@ -14,13 +14,13 @@ mod taking_turns;
 use futures::FutureExt;
 use kubewright::queue::{Item, Kind, Queue, WorkKey};
 
-/// The item that is ready now, if there is one. Nothing else may have to happen first.
+/// Returns the item that is ready now, if there is one, without waiting.
 fn now<T: WorkKey, K: Kind>(queue: &Queue<T, K>) -> Option<Item<T, K>> {
-    // Not subject to the budget of the task, or a test that asks often enough would be told to yield.
+    // Without the cooperative budget of the task, which a test that polls often would exhaust.
     tokio::task::unconstrained(queue.get()).now_or_never().flatten()
 }
 
-/// Takes and finishes everything that is ready now.
+/// Takes and finishes all keys that are ready now.
 fn drain<T: WorkKey, K: Kind>(queue: &Queue<T, K>) -> Vec<T> {
     std::iter::from_fn(|| now(queue).map(|item| item.key().clone())).collect()
 }

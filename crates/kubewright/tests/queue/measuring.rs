@@ -1,4 +1,4 @@
-//! Metrics, as a scrape sees them.
+//! Metrics, as scraped.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn scrape(metrics: &QueueMetrics) -> String {
     text
 }
 
-/// The value of one series, as written.
+/// Returns the value of one series, as written.
 fn value(metrics: &QueueMetrics, series: &str) -> String {
     let text = scrape(metrics);
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -84,7 +84,7 @@ workqueue_queue_duration_seconds_bucket{le="+Inf",name="pods",controller="pods"}
 }
 
 #[tokio::test(start_paused = true)]
-async fn depth_is_what_waits_for_a_worker_also_when_a_worker_has_the_key() {
+async fn depth_counts_keys_that_wait_for_a_worker_also_while_they_are_in_flight() {
     let metrics = QueueMetrics::new();
     let queue = WorkQueue::builder().name("q").metrics(&metrics).build();
     let depth = || value(&metrics, &of("workqueue_depth", "q"));
@@ -100,11 +100,15 @@ async fn depth_is_what_waits_for_a_worker_also_when_a_worker_has_the_key() {
     drop(item);
     assert_eq!((depth(), adds()), ("1.0".into(), "2".into()));
     advance(Duration::from_secs(1)).await;
-    assert_eq!((depth(), adds()), ("2.0".into(), "3".into()), "due keys count although nobody has looked");
+    assert_eq!(
+        (depth(), adds()),
+        ("2.0".into(), "3".into()),
+        "due keys count although the queue was not polled"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_work_is_right_at_every_scrape() {
+async fn unfinished_work_is_exact_at_every_scrape() {
     let metrics = QueueMetrics::new();
     let queue = WorkQueue::builder().name("q").metrics(&metrics).build();
     queue.add(1);
@@ -133,7 +137,7 @@ async fn a_delayed_key_is_in_the_queue_from_its_time_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_count_what_was_added_with_a_delay() {
+async fn retries_count_keys_that_were_added_with_a_delay() {
     let metrics = QueueMetrics::new();
     let queue = PriorityQueue::builder().name("q").metrics(&metrics).build();
     let retries = || value(&metrics, &of("workqueue_retries_total", "q"));
@@ -148,7 +152,7 @@ async fn retries_count_what_was_added_with_a_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queues_of_one_name_are_one_series_that_outlives_them() {
+async fn queues_of_one_name_share_a_series_that_outlives_them() {
     let metrics = QueueMetrics::new();
     let build = || WorkQueue::builder().name("q").metrics(&metrics).build();
     let adds = || value(&metrics, &of("workqueue_adds_total", "q"));
@@ -166,7 +170,7 @@ async fn queues_of_one_name_are_one_series_that_outlives_them() {
 }
 
 #[tokio::test]
-async fn a_queue_without_a_name_is_not_measured() {
+async fn a_queue_without_a_name_has_no_metrics() {
     let metrics = QueueMetrics::new();
     let queue = WorkQueue::builder().metrics(&metrics).build();
     let unnamed = WorkQueue::builder().name("").metrics(&metrics).build();
@@ -176,7 +180,7 @@ async fn a_queue_without_a_name_is_not_measured() {
 }
 
 #[tokio::test]
-async fn a_named_queue_is_measured_in_the_set_of_the_process() {
+async fn a_named_queue_uses_the_global_metrics() {
     let queue = WorkQueue::named("measuring::in_the_set_of_the_process");
     queue.add(1);
     let adds = of("workqueue_adds_total", "measuring::in_the_set_of_the_process");

@@ -1,4 +1,4 @@
-//! The important keys first, by the rules of controller-runtime's priority queue.
+//! Priorities, by the rules of controller-runtime's priority queue.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ const fn priority(priority: i32) -> AddOptions {
     AddOptions::new().priority(priority)
 }
 
-/// Takes and finishes everything that is ready now, with its priorities.
+/// Takes and finishes all keys that are ready now, with their priorities.
 fn drain(queue: &PriorityQueue<&'static str>) -> Vec<(&'static str, i32)> {
     std::iter::from_fn(|| now(queue).map(|item| (*item.key(), item.priority()))).collect()
 }
 
 #[tokio::test]
-async fn higher_priorities_go_first_and_equals_in_order() {
+async fn higher_priorities_go_first_and_equal_ones_in_order() {
     let queue = PriorityQueue::new();
     for (key, level) in [("low", -10), ("a", 0), ("high", 10), ("b", 0), ("low too", -10)] {
         queue.add_with(key, priority(level));
@@ -32,7 +32,7 @@ async fn higher_priorities_go_first_and_equals_in_order() {
 }
 
 #[tokio::test]
-async fn what_was_there_at_the_start_does_not_make_live_changes_wait() {
+async fn low_priority_keys_do_not_delay_live_changes() {
     let queue = PriorityQueue::new();
     for key in ["x", "y", "z"] {
         queue.add_with(key, priority(LOW_PRIORITY));
@@ -106,7 +106,7 @@ async fn a_waiting_key_can_be_raised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn among_equals_the_time_of_becoming_ready_counts() {
+async fn among_equal_priorities_the_time_of_becoming_ready_counts() {
     let queue = PriorityQueue::new();
     queue.add_after("delayed", 10 * MS);
     queue.add("first");
@@ -116,7 +116,7 @@ async fn among_equals_the_time_of_becoming_ready_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_of_high_priority_that_becomes_ready_overtakes() {
+async fn a_key_of_high_priority_that_becomes_ready_goes_first() {
     let queue = PriorityQueue::new();
     queue.add_with("low", priority(-100));
     queue.add_with("prio", AddOptions::new().after(Duration::from_secs(1)));
@@ -125,7 +125,7 @@ async fn a_key_of_high_priority_that_becomes_ready_overtakes() {
 }
 
 #[tokio::test]
-async fn a_key_in_flight_is_passed_over_and_keeps_its_place() {
+async fn a_key_in_flight_is_skipped_and_keeps_its_place() {
     let queue = PriorityQueue::new();
     queue.add("foo");
     let foo = now(&queue).unwrap();
@@ -164,7 +164,7 @@ async fn a_retry_keeps_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_back_off_per_key_without_a_common_bucket() {
+async fn retries_back_off_per_key_without_an_overall_limit() {
     let queue = PriorityQueue::new();
     for key in 0..500 {
         queue.add_with(key, AddOptions::new().rate_limited());

@@ -1,4 +1,4 @@
-//! Failures, and what becomes of them.
+//! Failures and retries.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{drain, now};
 const MS: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
-async fn a_retried_key_comes_back_when_the_limiter_says() {
+async fn a_retried_key_is_ready_after_the_delay_of_the_limiter() {
     let queue = RateLimitingQueue::builder().limiter(default_item_limiter()).build();
     queue.add("a");
     let start = Instant::now();
@@ -32,8 +32,8 @@ async fn a_retried_key_comes_back_when_the_limiter_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_loop_of_every_controller() {
-    let queue = RateLimitingQueue::<ObjectKey>::named("retrying::the_loop_of_every_controller");
+async fn a_typical_controller_loop_retries_and_gives_up() {
+    let queue = RateLimitingQueue::<ObjectKey>::named("retrying::a_typical_controller_loop");
     queue.add(ObjectKey::namespaced("default", "bad"));
     queue.add(ObjectKey::namespaced("default", "good"));
     let mut attempts = 0;
@@ -56,7 +56,7 @@ async fn the_loop_of_every_controller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_key_fails_for_the_first_time_again() {
+async fn forgetting_a_key_resets_its_back_off() {
     let queue = RateLimitingQueue::new();
     queue.add("a");
     queue.get().await.unwrap().retry("failed");
@@ -65,11 +65,11 @@ async fn a_forgotten_key_fails_for_the_first_time_again() {
     item.forget();
     assert_eq!(queue.num_requeues(&"a"), 0);
     advance(Duration::from_hours(1)).await;
-    assert!(queue.is_empty(), "forgotten is also finished");
+    assert!(queue.is_empty(), "a forgotten item is finished");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_given_up_does_not_come_back_by_itself() {
+async fn a_key_that_is_given_up_is_not_queued_again() {
     let queue = RateLimitingQueue::new();
     queue.add("a");
     queue.get().await.unwrap().retry("failed");
@@ -82,7 +82,7 @@ async fn a_key_that_is_given_up_does_not_come_back_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_item_keeps_its_count_and_does_not_come_back() {
+async fn a_dropped_item_keeps_its_count_and_is_not_queued_again() {
     let queue = RateLimitingQueue::new();
     queue.add("a");
     queue.get().await.unwrap().retry("failed");
@@ -93,7 +93,7 @@ async fn a_dropped_item_keeps_its_count_and_does_not_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_can_come_back_later_without_having_failed() {
+async fn a_key_can_be_requeued_after_a_delay_without_a_failure() {
     let queue = RateLimitingQueue::new();
     queue.add("a");
     queue.get().await.unwrap().retry("failed");
@@ -112,9 +112,9 @@ async fn a_change_does_not_wait_for_the_back_off() {
     let item = queue.get().await.unwrap();
     queue.add("a");
     item.retry("failed");
-    assert_eq!(drain(&queue), ["a"], "it was added while it was worked on");
+    assert_eq!(drain(&queue), ["a"], "it was added while in flight");
     advance(Duration::from_mins(1)).await;
-    assert_eq!(drain(&queue), ["a"], "and the retry comes as well, as in client-go");
+    assert_eq!(drain(&queue), ["a"], "and the retry follows, as in client-go");
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +141,7 @@ async fn keys_can_be_added_rate_limited_from_outside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_retry_without_a_delay_do_not_starve_those_that_are_added() {
+async fn keys_that_retry_without_a_delay_do_not_starve_others() {
     let limiter = ItemExponentialFailure::new(Duration::ZERO, Duration::ZERO);
     let queue = RateLimitingQueue::builder().limiter(limiter).build();
     queue.add("stubborn");

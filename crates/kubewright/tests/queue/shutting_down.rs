@@ -1,4 +1,4 @@
-//! The end.
+//! Shutdown.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn a_key_that_is_added_after_shutdown_is_ignored() {
 }
 
 #[tokio::test]
-async fn get_hands_out_what_is_left_and_then_none() {
+async fn get_returns_the_remaining_keys_and_then_none() {
     let queue = WorkQueue::new();
     queue.add("a");
     queue.add("b");
@@ -32,20 +32,20 @@ async fn get_hands_out_what_is_left_and_then_none() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_added_while_it_was_worked_on_is_still_handed_out_after_shutdown() {
+async fn a_key_that_was_added_while_in_flight_is_still_handed_out_after_shutdown() {
     let queue = WorkQueue::new();
     queue.add("a");
     let item = queue.get().await.unwrap();
     queue.add("a");
     queue.shut_down();
-    assert!(queue.get().await.is_none(), "not while somebody has it");
+    assert!(queue.get().await.is_none(), "not while it is in flight");
     drop(item);
     assert_eq!(queue.get().await.unwrap().key(), &"a");
     assert!(queue.get().await.is_none());
 }
 
 #[tokio::test]
-async fn waiting_workers_are_told() {
+async fn waiting_workers_are_woken() {
     let queue = WorkQueue::<u32>::new();
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..4 {
@@ -58,7 +58,7 @@ async fn waiting_workers_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_wait_for_their_time_are_dropped() {
+async fn delayed_keys_are_dropped() {
     let queue = WorkQueue::new();
     queue.add_after("due", Duration::from_millis(1));
     queue.add_after("waiting", Duration::from_secs(1));
@@ -69,7 +69,7 @@ async fn keys_that_wait_for_their_time_are_dropped() {
     advance(Duration::from_millis(1)).await;
     queue.shut_down();
     assert_eq!(worker.await.unwrap(), Some("due"));
-    assert!(queue.get().await.is_none(), "at once, not in a second");
+    assert!(queue.get().await.is_none(), "at once, not after the delay");
     queue.add_after("later", Duration::from_millis(1));
     advance(Duration::from_secs(5)).await;
     assert!(queue.is_empty());
@@ -86,7 +86,7 @@ async fn a_retry_after_shutdown_is_ignored() {
 }
 
 #[tokio::test]
-async fn drain_waits_for_what_is_being_processed() {
+async fn drain_waits_for_items_in_flight() {
     let queue = WorkQueue::new();
     queue.add("a");
     queue.add("b");
@@ -102,13 +102,13 @@ async fn drain_waits_for_what_is_being_processed() {
 }
 
 #[tokio::test]
-async fn drain_of_an_idle_queue_is_over_at_once() {
+async fn drain_of_an_idle_queue_returns_at_once() {
     let queue = WorkQueue::<u32>::new();
     assert!(queue.shut_down_with_drain().now_or_never().is_some());
 }
 
 #[tokio::test]
-async fn drain_waits_for_a_key_that_came_back_and_was_taken_again() {
+async fn drain_waits_for_a_key_that_was_requeued_and_taken_again() {
     let queue = WorkQueue::new();
     queue.add("a");
     let first = now(&queue).unwrap();

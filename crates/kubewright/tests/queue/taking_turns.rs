@@ -1,4 +1,4 @@
-//! One key, one worker.
+//! Deduplication: a key is queued once, and processed by one worker at a time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kubewright::{ObjectKey, queue::WorkQueue};
 use super::{drain, now};
 
 #[tokio::test]
-async fn keys_come_out_in_the_order_in_which_they_went_in() {
+async fn keys_are_handed_out_in_insertion_order() {
     let queue = WorkQueue::new();
     for key in ["a", "b", "c"] {
         queue.add(key);
@@ -18,7 +18,7 @@ async fn keys_come_out_in_the_order_in_which_they_went_in() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_queued_is_not_queued_again() {
+async fn a_queued_key_is_not_queued_again() {
     let queue = WorkQueue::new();
     queue.add("a");
     queue.add("b");
@@ -28,13 +28,13 @@ async fn a_key_that_is_queued_is_not_queued_again() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_added_while_it_is_worked_on_is_handed_out_again_when_that_is_done() {
+async fn a_key_that_is_added_while_in_flight_is_handed_out_again_when_it_is_finished() {
     let queue = WorkQueue::new();
     queue.add("a");
     let item = queue.get().await.unwrap();
     queue.add("a");
     queue.add("a");
-    assert_eq!(queue.len(), 0, "it is not to be had while somebody has it");
+    assert_eq!(queue.len(), 0, "not while it is in flight");
     assert!(now(&queue).is_none());
 
     drop(item);
@@ -43,7 +43,7 @@ async fn a_key_that_is_added_while_it_is_worked_on_is_handed_out_again_when_that
 }
 
 #[tokio::test]
-async fn a_key_that_comes_back_goes_to_the_end() {
+async fn a_requeued_key_goes_to_the_end() {
     let queue = WorkQueue::new();
     queue.add("a");
     let item = now(&queue).unwrap();
@@ -55,7 +55,7 @@ async fn a_key_that_comes_back_goes_to_the_end() {
 }
 
 #[tokio::test]
-async fn several_workers_have_different_keys() {
+async fn several_workers_get_different_keys() {
     let queue = WorkQueue::new();
     for key in 0..3 {
         queue.add(key);
@@ -95,7 +95,7 @@ async fn clones_are_the_same_queue() {
 }
 
 #[tokio::test]
-async fn the_queue_keeps_nothing_of_a_key_whose_work_is_done() {
+async fn the_queue_keeps_no_reference_to_a_finished_key() {
     let queue = WorkQueue::new();
     let key = Arc::new("a");
     for _ in 0..3 {
@@ -118,7 +118,7 @@ async fn a_worker_that_always_finds_a_key_lets_other_tasks_run() {
             }
         }
     });
-    // On this single thread we are only polled again because the worker yields.
+    // On this single thread the test is polled again only because the worker yields.
     for _ in 0..3 {
         tokio::task::yield_now().await;
     }

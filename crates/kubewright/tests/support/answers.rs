@@ -1,4 +1,4 @@
-//! Requests and what is answered to them.
+//! Requests and responses of the fake server.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     Change, FrameResult, State, Watch, covers,
-    script::{self, Misbehaviour},
+    script::{self, PlannedFault},
     selects,
 };
 
@@ -30,8 +30,8 @@ pub(super) fn answer(
     if state.is_down {
         return Err(std::io::ErrorKind::ConnectionRefused.into());
     }
-    if let Some((_, code, reason)) = state.refused.as_ref().filter(|(text, ..)| path.contains(text)) {
-        return Ok(refusal(*code, reason, None));
+    if let Some((_, code, reason)) = state.rejected.as_ref().filter(|(text, ..)| path.contains(text)) {
+        return Ok(status_error(*code, reason, None));
     }
     let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let metadata_only = accept.contains("as=PartialObjectMetadata");
@@ -42,16 +42,16 @@ pub(super) fn answer(
         return watch(state, path, &query, metadata_only);
     }
     if parts.method != Method::GET
-        && let Some(Misbehaviour::RefuseWrite { code, reason }) =
-            state.script.take(|planned| matches!(planned, Misbehaviour::RefuseWrite { .. }))
+        && let Some(PlannedFault::RejectWrite { code, reason }) =
+            state.script.take(|planned| matches!(planned, PlannedFault::RejectWrite { .. }))
     {
-        return Ok(refusal(code, reason, None));
+        return Ok(status_error(code, reason, None));
     }
     Ok(match (&parts.method, state.locate(&path)) {
         (&Method::GET, Place::Object(collection, name)) => {
             match state.objects.get(&collection).and_then(|held| held.get(&name)) {
                 Some(object) => json_answer(200, object),
-                None => refusal(404, "NotFound", None),
+                None => status_error(404, "NotFound", None),
             }
         }
         (&Method::GET, Place::Collection) => return list(state, &path, &query, metadata_only),
@@ -59,7 +59,7 @@ pub(super) fn answer(
             let object: Value = serde_json::from_slice(body).unwrap_or_default();
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             if state.objects.get(&path).is_some_and(|held| held.contains_key(name)) {
-                return Ok(refusal(409, "AlreadyExists", None));
+                return Ok(status_error(409, "AlreadyExists", None));
             }
             json_answer(201, &state.put(&path, object))
         }
@@ -70,7 +70,7 @@ pub(super) fn answer(
         (&Method::PATCH, Place::Object(collection, name)) => {
             let patch: Value = serde_json::from_slice(body).unwrap_or_default();
             let Some(held) = state.objects.get(&collection).and_then(|held| held.get(&name)) else {
-                return Ok(refusal(404, "NotFound", None));
+                return Ok(status_error(404, "NotFound", None));
             };
             let mut object = held.clone();
             if patch["metadata"]["resourceVersion"].is_null() {
@@ -81,21 +81,21 @@ pub(super) fn answer(
         }
         (&Method::DELETE, Place::Object(collection, name)) => match state.delete(&collection, &name) {
             Some(object) => json_answer(200, &object),
-            None => refusal(404, "NotFound", None),
+            None => status_error(404, "NotFound", None),
         },
-        _ => refusal(405, "MethodNotAllowed", None),
+        _ => status_error(405, "MethodNotAllowed", None),
     })
 }
 
-/// Replaces an object, unless it is another version than the request speaks of.
+/// Replaces an object; a conflict if it has another version than the request.
 fn replace(state: &mut State, collection: &str, name: &str, object: Value) -> Response<Answer> {
     let Some(held) = state.objects.get(collection).and_then(|held| held.get(name)) else {
-        return refusal(404, "NotFound", None);
+        return status_error(404, "NotFound", None);
     };
     for field in ["resourceVersion", "uid"] {
         let asked = &object["metadata"][field];
         if !asked.is_null() && *asked != held["metadata"][field] {
-            return refusal(409, "Conflict", None);
+            return status_error(409, "Conflict", None);
         }
     }
     let finalizers = |object: &Value| object["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
@@ -129,7 +129,7 @@ enum Place {
 }
 
 impl State {
-    /// A path names an object when what is before its last slash is a collection that somebody has written to, or looks
+    /// Locates a path. It is an object when the part before its last slash is a known collection, or looks
     /// like one. A subresource is the object.
     fn locate(&self, path: &str) -> Place {
         let path = path.strip_suffix("/status").unwrap_or(path);
@@ -153,16 +153,16 @@ fn list(
 ) -> Result<Response<Answer>, std::io::Error> {
     let continued = query.get("continue");
     let planned = state.script.take(|planned| match planned {
-        Misbehaviour::RefuseNextPage { .. } => continued.is_some(),
-        Misbehaviour::RefuseList { .. } | Misbehaviour::NobodyListensForList | Misbehaviour::CutList => true,
+        PlannedFault::RejectNextPage { .. } => continued.is_some(),
+        PlannedFault::RejectList { .. } | PlannedFault::RefuseListConnection | PlannedFault::CutList => true,
         _ => false,
     });
     match planned {
-        Some(Misbehaviour::RefuseList { code, reason, retry_after }) => {
-            return Ok(refusal(code, reason, retry_after));
+        Some(PlannedFault::RejectList { code, reason, retry_after }) => {
+            return Ok(status_error(code, reason, retry_after));
         }
-        Some(Misbehaviour::RefuseNextPage { code, reason }) => return Ok(refusal(code, reason, None)),
-        Some(Misbehaviour::NobodyListensForList) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+        Some(PlannedFault::RejectNextPage { code, reason }) => return Ok(status_error(code, reason, None)),
+        Some(PlannedFault::RefuseListConnection) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
         _ => {}
     }
     let version = query.get("resourceVersion").map_or("", String::as_str);
@@ -170,7 +170,7 @@ fn list(
         return Ok(too_large());
     }
     let from: usize = continued.and_then(|token| token.parse().ok()).unwrap_or(0);
-    // Like the real one: a list at version 0 comes from memory, whole, whatever limit is asked for.
+    // As in kube-apiserver: a list at version 0 is served from the watch cache, ignoring the limit.
     let limit = match query.get("limit").and_then(|limit| limit.parse().ok()) {
         Some(limit) if version != "0" || state.pages_at_zero => limit,
         _ => usize::MAX,
@@ -189,13 +189,13 @@ fn list(
         meta["remainingItemCount"] = json!(all.len() - from - limit);
     }
     let text = json!({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": items}).to_string();
-    if matches!(planned, Some(Misbehaviour::CutList)) {
+    if matches!(planned, Some(PlannedFault::CutList)) {
         return Ok(text_answer(200, text[..text.len() / 2].to_owned()));
     }
     Ok(text_answer(200, text))
 }
 
-/// Items of typed lists carry no kind of their own; those of metadata do.
+/// Removes the kind of items of typed lists; those of metadata lists keep it.
 fn item(object: &Value, metadata_only: bool) -> Value {
     let mut item = object.clone();
     if let (Some(members), false) = (item.as_object_mut(), metadata_only) {
@@ -220,23 +220,23 @@ fn watch(
 ) -> Result<Response<Answer>, std::io::Error> {
     let streaming = query.get("sendInitialEvents").is_some_and(|value| value == "true");
     let planned = state.script.take(|planned| match planned {
-        Misbehaviour::RefuseStream { .. } => streaming,
-        Misbehaviour::RefuseWatch { .. }
-        | Misbehaviour::NobodyListensForWatch
-        | Misbehaviour::EndWatch(_)
-        | Misbehaviour::SilentWatch => true,
+        PlannedFault::RejectStream { .. } => streaming,
+        PlannedFault::RejectWatch { .. }
+        | PlannedFault::RefuseWatchConnection
+        | PlannedFault::EndWatch(_)
+        | PlannedFault::SilentWatch => true,
         _ => false,
     });
     match &planned {
-        Some(Misbehaviour::RefuseWatch { code, reason, retry_after }) => {
-            return Ok(refusal(*code, reason, *retry_after));
+        Some(PlannedFault::RejectWatch { code, reason, retry_after }) => {
+            return Ok(status_error(*code, reason, *retry_after));
         }
-        Some(Misbehaviour::RefuseStream { code, reason }) => return Ok(refusal(*code, reason, None)),
-        Some(Misbehaviour::NobodyListensForWatch) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+        Some(PlannedFault::RejectStream { code, reason }) => return Ok(status_error(*code, reason, None)),
+        Some(PlannedFault::RefuseWatchConnection) => return Err(std::io::ErrorKind::ConnectionRefused.into()),
         _ => {}
     }
     if streaming && !state.supports_streaming {
-        return Ok(refusal(422, "Invalid", None));
+        return Ok(status_error(422, "Invalid", None));
     }
     let version = query.get("resourceVersion").and_then(|version| version.parse::<u64>().ok());
     if version.is_some_and(|version| version > state.revision) {
@@ -245,14 +245,14 @@ fn watch(
     let (sender, receiver) = mpsc::unbounded();
     let opened = Watch { path, selector: query.get("labelSelector").cloned(), metadata_only, sender };
     match planned {
-        Some(Misbehaviour::EndWatch(ending)) => ending.apply(&opened.sender),
-        Some(Misbehaviour::SilentWatch) => {
+        Some(PlannedFault::EndWatch(ending)) => ending.apply(&opened.sender),
+        Some(PlannedFault::SilentWatch) => {
             state.watches.push(Watch { path: "nothing".to_owned(), ..opened });
         }
         _ => {
             if !streaming && version.is_some_and(|version| version < state.compacted) {
                 let gone = json!({"type": "ERROR", "object": script::status(410, "Expired", None)});
-                // The receiver is held right here.
+                // The receiver is still alive.
                 let _ = opened.sender.unbounded_send(Ok(script::line(&gone)));
             } else {
                 replay(state, &opened, version, streaming);
@@ -263,7 +263,7 @@ fn watch(
     Ok(Response::new(StreamBody::new(receiver).boxed_unsync()))
 }
 
-/// What a watch is sent before anything new happens.
+/// Sends the events that a watch starts with.
 fn replay(state: &State, watch: &Watch, version: Option<u64>, streaming: bool) {
     if streaming {
         for (collection, held) in
@@ -272,7 +272,7 @@ fn replay(state: &State, watch: &Watch, version: Option<u64>, streaming: bool) {
             for object in held.values() {
                 let collection = collection.clone();
                 let change = Change { revision: 0, collection, kind: "ADDED", object: object.clone() };
-                // The receiver is still to be handed out.
+                // The receiver is still alive.
                 let _ = watch.send(&change);
             }
         }
@@ -323,7 +323,7 @@ fn too_large() -> Response<Answer> {
     json_answer(504, &status)
 }
 
-fn refusal(code: u16, reason: &str, retry_after: Option<u32>) -> Response<Answer> {
+fn status_error(code: u16, reason: &str, retry_after: Option<u32>) -> Response<Answer> {
     let mut response = json_answer(code, &script::status(code, reason, None));
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -336,7 +336,7 @@ fn json_answer(code: u16, value: &Value) -> Response<Answer> {
 }
 
 fn text_answer(code: u16, text: String) -> Response<Answer> {
-    // In small pieces, so that nothing relies on a body in one frame.
+    // In small frames, so that no test relies on a body in one frame.
     let frames: Vec<FrameResult> =
         text.as_bytes().chunks(1000).map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk)))).collect();
     let body = if frames.len() == 1 {

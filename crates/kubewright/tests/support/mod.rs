@@ -1,7 +1,7 @@
-//! An API server for tests that misbehaves on demand: lists, watches and plain writes of any resource, from memory.
+//! Fake API server with fault injection: lists, watches and plain writes of any resource, in memory.
 //!
-//! It is no embedded cluster: it knows nothing of schemas, defaults or permissions. It exists to do, at a chosen
-//! moment, what a real server does once a month.
+//! It is no embedded cluster: it has no schemas, defaults or permissions. It injects, at a chosen moment,
+//! faults that are rare on real servers.
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test program uses its own part of this")]
 
 mod answers;
@@ -19,11 +19,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use rig::{Rig, eventually};
-pub use script::{Ending, Misbehaviour};
+pub use script::{Ending, PlannedFault};
 
 type FrameResult = Result<Frame<Bytes>, std::io::Error>;
 
-/// The server. Clones are the same server.
+/// The server. Clones share it.
 #[derive(Clone, Default)]
 pub struct FakeApi {
     state: Arc<Mutex<State>>,
@@ -36,17 +36,17 @@ struct State {
     /// By path of the collection (`/api/v1/namespaces/x/pods`), then by name.
     objects: BTreeMap<String, BTreeMap<String, Value>>,
     history: Vec<Change>,
-    /// Changes up to this revision are forgotten.
+    /// Changes up to this revision are compacted.
     compacted: u64,
     watches: Vec<Watch>,
     requests: Vec<String>,
     script: script::Script,
     supports_streaming: bool,
-    /// Requests whose path contains this are refused.
-    refused: Option<(String, u16, &'static str)>,
-    /// Nobody listens.
+    /// Requests whose path contains this are rejected.
+    rejected: Option<(String, u16, &'static str)>,
+    /// Whether connections are refused.
     is_down: bool,
-    /// Lists at version 0 come in pages too, as from a server without a watch cache.
+    /// Whether lists at version 0 are paginated too, as by a server without a watch cache.
     pages_at_zero: bool,
 }
 
@@ -73,15 +73,15 @@ impl FakeApi {
         api
     }
 
-    /// A server that refuses streams of the present state, as servers before 1.32 do.
+    /// Creates a server that rejects streams of initial events, as servers before 1.32 do.
     pub fn without_streaming() -> Self {
         let api = Self::new();
         api.state.lock().supports_streaming = false;
         api
     }
 
-    /// A server that answers every list from its storage, in pages.
-    pub fn without_memory() -> Self {
+    /// Creates a server that serves every list from its storage, paginated.
+    pub fn without_watch_cache() -> Self {
         let api = Self::without_streaming();
         api.state.lock().pages_at_zero = true;
         api
@@ -103,7 +103,7 @@ impl FakeApi {
         answers::answer(&mut self.state.lock(), &parts, &body)
     }
 
-    /// Every request so far: method, path and query.
+    /// Returns all requests so far: method, path and query.
     pub fn requests(&self) -> Vec<String> {
         self.state.lock().requests.clone()
     }
@@ -112,17 +112,17 @@ impl FakeApi {
         self.state.lock().requests.clear();
     }
 
-    /// The requests that contain this text.
+    /// Returns the requests that contain this text.
     pub fn requests_with(&self, text: &str) -> Vec<String> {
         self.requests().into_iter().filter(|request| request.contains(text)).collect()
     }
 
-    /// The next list, or watch, that has no misbehaviour planned yet gets this one.
-    pub fn plan(&self, misbehaviour: Misbehaviour) {
-        self.state.lock().script.plan(misbehaviour);
+    /// Plans a fault for the next matching request.
+    pub fn plan(&self, planned_fault: PlannedFault) {
+        self.state.lock().script.plan(planned_fault);
     }
 
-    /// Creates or replaces an object. Gives it a version and, if it is new, an identity.
+    /// Creates or replaces an object. Sets its version and, if it is new, its uid.
     pub fn put(&self, collection: &str, object: Value) -> Value {
         self.state.lock().put(collection, object)
     }
@@ -148,7 +148,7 @@ impl FakeApi {
         self.delete(&format!("/api/v1/namespaces/{namespace}/configmaps"), name);
     }
 
-    /// The objects below a path as `namespace/name` → version.
+    /// Returns the objects below a path as `namespace/name` → version.
     pub fn content(&self, path: &str) -> BTreeMap<String, String> {
         let state = self.state.lock();
         let mut content = BTreeMap::new();
@@ -168,19 +168,19 @@ impl FakeApi {
         self.state.lock().revision
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     pub fn open_watches(&self) -> usize {
         let mut state = self.state.lock();
         state.watches.retain(|watch| !watch.sender.is_closed());
         state.watches.len()
     }
 
-    /// Refuses every request whose path contains this, until told otherwise.
-    pub fn refuse(&self, path: &str, with: Option<(u16, &'static str)>) {
-        self.state.lock().refused = with.map(|(code, reason)| (path.to_owned(), code, reason));
+    /// Rejects every request whose path contains this; `None` ends it.
+    pub fn reject(&self, path: &str, with: Option<(u16, &'static str)>) {
+        self.state.lock().rejected = with.map(|(code, reason)| (path.to_owned(), code, reason));
     }
 
-    /// Stops listening, or begins again. What was open breaks.
+    /// Refuses connections, or accepts them again. Open watches are reset.
     pub fn set_down(&self, is_down: bool) {
         self.state.lock().is_down = is_down;
         if is_down {
@@ -188,7 +188,7 @@ impl FakeApi {
         }
     }
 
-    /// One object as it is stored.
+    /// Returns one stored object.
     pub fn object(&self, collection: &str, name: &str) -> Option<Value> {
         self.state.lock().objects.get(collection)?.get(name).cloned()
     }
@@ -203,7 +203,7 @@ impl FakeApi {
     /// Sends a raw line to every open watch.
     pub fn send_line(&self, line: &Value) {
         for watch in &self.state.lock().watches {
-            // A watch that is gone needs no line.
+            // The watch may be closed.
             let _ = watch.sender.unbounded_send(Ok(script::line(line)));
         }
     }
@@ -216,14 +216,14 @@ impl FakeApi {
         }));
     }
 
-    /// Forgets the history: watches from before now end with 410.
+    /// Compacts the history: watches from before now end with 410.
     pub fn compact(&self) {
         let mut state = self.state.lock();
         state.compacted = state.revision;
         state.history.clear();
     }
 
-    /// The server comes back from a backup: the same objects, lower versions, no memory of the old ones.
+    /// Restores a backup: the same objects, lower versions, no history.
     pub fn restore(&self, revision: u64) {
         let mut state = self.state.lock();
         state.revision = revision;
@@ -238,8 +238,8 @@ impl FakeApi {
         self.end_watches(&Ending::Clean);
     }
 
-    /// Changes that no watch is told of, as if it had been cut off just before.
-    pub fn unseen(&self, change: impl FnOnce(&Self)) {
+    /// Makes changes that no open watch observes.
+    pub fn unobserved(&self, change: impl FnOnce(&Self)) {
         let watches = std::mem::take(&mut self.state.lock().watches);
         change(self);
         self.state.lock().watches = watches;
@@ -279,7 +279,7 @@ impl State {
         self.history.push(change);
     }
 
-    /// The objects of a collection, or of all its namespaces.
+    /// Iterates over the objects of a collection, or of all its namespaces.
     fn under<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.objects.iter().filter(move |(collection, _)| covers(path, collection)).flat_map(|(_, held)| held)
     }
@@ -296,7 +296,7 @@ impl Watch {
     }
 }
 
-/// Whether a request for `path` is about `collection`: the same, or all namespaces of it.
+/// Returns whether a request for `path` covers `collection`: the same, or all namespaces of it.
 fn covers(path: &str, collection: &str) -> bool {
     if path == collection {
         return true;
@@ -305,7 +305,7 @@ fn covers(path: &str, collection: &str) -> bool {
     rest.split_once('/').is_some_and(|(_, plural)| path == format!("{prefix}/{plural}"))
 }
 
-/// Equality selectors, several with commas.
+/// Matches equality selectors, several separated by commas.
 fn selects(selector: Option<&str>, object: &Value) -> bool {
     selector.unwrap_or_default().split(',').filter(|part| !part.is_empty()).all(|part| {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));

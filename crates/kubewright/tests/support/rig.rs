@@ -1,4 +1,4 @@
-//! An informer of config maps on a [`FakeApi`], with a handler that mirrors what it is told.
+//! An informer of `ConfigMap`s on a [`FakeApi`], with a handler that mirrors its events.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::FakeApi;
 
 pub const CONFIG_MAPS: &str = "/api/v1/configmaps";
 
-/// Waits, in virtual time, until something is true; fails after ten minutes of it.
+/// Waits, in virtual time, until a condition is true; fails after ten minutes.
 pub async fn eventually(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..60_000 {
         if condition() {
@@ -33,7 +33,7 @@ pub struct Rig {
     running: Option<Running>,
 }
 
-/// What a handler knows: `namespace/name` → version, from events alone.
+/// The state of a handler: `namespace/name` → version, from events alone.
 #[derive(Clone, Default)]
 pub struct Mirror(Arc<Mutex<BTreeMap<String, String>>>, Arc<Mutex<Vec<String>>>);
 
@@ -62,7 +62,7 @@ impl Mirror {
         self.0.lock().clone()
     }
 
-    /// What it was told, in order: `+` added, `~` updated, `-` deleted, `?` final state unknown.
+    /// Returns its events, in order: `+` added, `~` updated, `-` deleted, `?` final state unknown.
     pub fn trail(&self) -> Vec<String> {
         self.1.lock().clone()
     }
@@ -94,7 +94,7 @@ impl Rig {
         let reported = Arc::clone(&faults);
         let list_watch = ListWatch::<ConfigMap>::new(api.client())
             .on_fault(move |fault: &Fault| reported.lock().push(fault.to_string()));
-        // With a stream there is more that can go wrong, and a server that refuses it is asked for a list.
+        // Streaming covers more code, and falls back to a list on servers that reject it.
         let informer = tune(SharedInformer::new(list_watch.streaming(true)).random(Random::seeded(1)));
         let mirror = Mirror::default();
         let handler = informer.on_event({
@@ -122,7 +122,7 @@ impl Rig {
             .collect()
     }
 
-    /// Waits until server, cache and handler agree, and a watch is open that will keep them so.
+    /// Waits until server, cache and handler agree, and a watch is open.
     pub async fn settled(&self) {
         eventually("server, cache and handler agree", || {
             let server = self.api.content(CONFIG_MAPS);

@@ -1,4 +1,4 @@
-//! What goes wrong, and how.
+//! Planned faults.
 
 use std::collections::VecDeque;
 
@@ -9,35 +9,35 @@ use serde_json::{Value, json};
 
 use super::FrameResult;
 
-/// One planned failure of one request.
+/// One planned fault of one request.
 #[derive(Clone, Debug)]
-pub enum Misbehaviour {
-    /// The next list is refused.
-    RefuseList { code: u16, reason: &'static str, retry_after: Option<u32> },
-    /// The next watch is refused.
-    RefuseWatch { code: u16, reason: &'static str, retry_after: Option<u32> },
-    /// The next stream of the present state, and only that, is refused.
-    RefuseStream { code: u16, reason: &'static str },
-    /// Nobody listens when the next list is sent.
-    NobodyListensForList,
-    /// Nobody listens when the next watch is sent.
-    NobodyListensForWatch,
-    /// The body of the next list breaks off half-way.
+pub enum PlannedFault {
+    /// The next list is rejected.
+    RejectList { code: u16, reason: &'static str, retry_after: Option<u32> },
+    /// The next watch is rejected.
+    RejectWatch { code: u16, reason: &'static str, retry_after: Option<u32> },
+    /// The next stream of initial events, and only that, is rejected.
+    RejectStream { code: u16, reason: &'static str },
+    /// The connection for the next list is refused.
+    RefuseListConnection,
+    /// The connection for the next watch is refused.
+    RefuseWatchConnection,
+    /// The body of the next list is interrupted half-way.
     CutList,
-    /// The next page of a list (not the first) is refused.
-    RefuseNextPage { code: u16, reason: &'static str },
-    /// The next write is refused.
-    RefuseWrite { code: u16, reason: &'static str },
-    /// The next watch is opened and ends at once, like this.
+    /// The next page of a list (not the first) is rejected.
+    RejectNextPage { code: u16, reason: &'static str },
+    /// The next write is rejected.
+    RejectWrite { code: u16, reason: &'static str },
+    /// The next watch is opened and ends at once.
     EndWatch(Ending),
-    /// The next watch is opened and nothing is ever sent on it.
+    /// The next watch is opened and never sends anything.
     SilentWatch,
 }
 
 /// How a watch ends.
 #[derive(Clone, Debug)]
 pub enum Ending {
-    /// As the server does when its time is up.
+    /// The server closes it after its timeout.
     Clean,
     /// In the middle of a line.
     MidLine,
@@ -48,15 +48,15 @@ pub enum Ending {
 }
 
 #[derive(Default)]
-pub(super) struct Script(VecDeque<Misbehaviour>);
+pub(super) struct Script(VecDeque<PlannedFault>);
 
 impl Script {
-    pub(super) fn plan(&mut self, misbehaviour: Misbehaviour) {
-        self.0.push_back(misbehaviour);
+    pub(super) fn plan(&mut self, planned_fault: PlannedFault) {
+        self.0.push_back(planned_fault);
     }
 
-    /// Takes the first planned misbehaviour that fits.
-    pub(super) fn take(&mut self, fits: impl Fn(&Misbehaviour) -> bool) -> Option<Misbehaviour> {
+    /// Takes the first planned fault that matches.
+    pub(super) fn take(&mut self, fits: impl Fn(&PlannedFault) -> bool) -> Option<PlannedFault> {
         let at = self.0.iter().position(fits)?;
         self.0.remove(at)
     }
@@ -74,7 +74,7 @@ impl Ending {
                 Ok(line(&json!({"type": "ERROR", "object": status(*code, reason, *retry_after)})))
             }
         };
-        // A watch that is gone has ended already.
+        // The watch may be closed.
         let _ = sender.unbounded_send(last);
     }
 }

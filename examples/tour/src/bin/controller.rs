@@ -17,8 +17,8 @@ async fn main() -> kubewright::Result<()> {
 
 /// Runs until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String) + Send + 'static) {
-    let store = Indexer::<ConfigMap>::keyed();
-    let fifo = DeltaFifo::of(&store);
+    let store = Indexer::<ConfigMap>::with_metadata_key();
+    let fifo = DeltaFifo::with_known_objects(&store);
     print("Start syncing....".to_owned());
     let controller = Controller::new(ListWatch::new(client).namespace("tmp"), fifo, move |popped| {
         for delta in popped.deltas {

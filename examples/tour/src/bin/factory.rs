@@ -23,7 +23,7 @@ pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<(
     let factory = InformerFactory::new(client).resync(Duration::from_secs(30));
     let maps = factory.informer::<ConfigMap>();
     let services = factory.informer::<Service>();
-    let same = maps.is(&factory.informer::<ConfigMap>());
+    let same = maps.ptr_eq(&factory.informer::<ConfigMap>());
     print(format!("asked twice, the same informer: {same}"));
 
     factory.start();

@@ -18,8 +18,8 @@ async fn main() -> kubewright::Result<()> {
 
 /// Runs until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
-    let store = Indexer::<Pod>::keyed();
-    let fifo = DeltaFifo::of(&store);
+    let store = Indexer::<Pod>::with_metadata_key();
+    let fifo = DeltaFifo::with_known_objects(&store);
     let _following = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone()).start();
     let process = |popped: Deltas<Lazy<Pod>>| -> Result<(), StoreError> {
         for delta in popped.deltas {

@@ -1,4 +1,4 @@
-//! What is kept on disk, for how long, and what happens when it is not what it should be.
+//! The cache on disk: its files, their TTL, and corrupt files.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::*;
 
-/// A file clock that the test sets.
+/// A settable clock for file times.
 #[derive(Clone)]
 struct Clock(Arc<Mutex<SystemTime>>);
 
@@ -25,12 +25,12 @@ impl Clock {
 
     fn cache(&self, dir: &Path) -> DiskCache {
         let clock = self.clone();
-        DiskCache::at(dir).clock(move || *clock.0.lock())
+        DiskCache::new(dir).clock(move || *clock.0.lock())
     }
 }
 
 #[tokio::test]
-async fn the_disk_serves_a_new_process_until_its_time_is_over() {
+async fn the_disk_cache_serves_a_new_process_until_its_ttl() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::new();
     let (_, log, discovery) = serve(Form::Aggregated);
@@ -39,8 +39,8 @@ async fn the_disk_serves_a_new_process_until_its_time_is_over() {
     assert_eq!(log.lines().len(), 2);
 
     clock.advance(Duration::from_hours(6));
-    assert_eq!(process().resources().await.unwrap(), first, "what comes from disk is what went there");
-    assert_eq!(log.lines().len(), 2, "nobody was asked");
+    assert_eq!(process().resources().await.unwrap(), first, "the disk cache returns what was stored");
+    assert_eq!(log.lines().len(), 2, "no request was sent");
 
     clock.advance(Duration::from_secs(1));
     process().resources().await.unwrap();
@@ -64,7 +64,7 @@ async fn the_age_of_a_file_is_its_modification_time() {
     let dir = tempfile::tempdir().unwrap();
     let (_, log, discovery) = serve(Form::Aggregated);
     // The real clock: only the files are made older, or newer than now.
-    let process = || discovery.disk_cache(DiskCache::at(dir.path()));
+    let process = || discovery.disk_cache(DiskCache::new(dir.path()));
     process().resources().await.unwrap();
     let groups = fs::File::options().write(true).open(dir.path().join("servergroups.json")).unwrap();
     for (shift, requests) in [(5, 2), (7, 4)] {
@@ -79,7 +79,7 @@ async fn the_age_of_a_file_is_its_modification_time() {
 }
 
 #[tokio::test]
-async fn invalidation_distrusts_the_files_of_others_and_keeps_its_own() {
+async fn invalidation_ignores_files_of_other_processes_and_keeps_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::new();
     let (_, log, discovery) = serve(Form::Aggregated);
@@ -93,12 +93,12 @@ async fn invalidation_distrusts_the_files_of_others_and_keeps_its_own() {
 }
 
 #[tokio::test]
-async fn files_are_where_kubectl_looks_and_hold_what_it_holds() {
+async fn files_have_the_paths_and_the_content_of_kubectl() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::new();
     let (_, _, discovery) = serve(Form::Aggregated);
     let server = "https://alice@10.0.0.1:6443/k8s/clusters/c-1".parse().unwrap();
-    let cache = DiskCache::below(dir.path(), &server).clock({
+    let cache = DiskCache::with_cache_dir(dir.path(), &server).clock({
         let clock = clock.clone();
         move || *clock.0.lock()
     });
@@ -124,11 +124,11 @@ async fn files_are_where_kubectl_looks_and_hold_what_it_holds() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn files_belong_to_their_owner_alone_and_leave_no_half_ones_behind() {
+async fn files_are_readable_by_their_owner_only_and_no_temporary_file_is_left() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let (_, _, discovery) = serve(Form::Aggregated);
-    discovery.disk_cache(DiskCache::at(dir.path().join("cache"))).resources().await.unwrap();
+    discovery.disk_cache(DiskCache::new(dir.path().join("cache"))).resources().await.unwrap();
     let mut files = Vec::new();
     let mut dirs = vec![dir.path().join("cache")];
     while let Some(dir) = dirs.pop() {
@@ -146,10 +146,10 @@ async fn files_belong_to_their_owner_alone_and_leave_no_half_ones_behind() {
 }
 
 #[tokio::test]
-async fn corrupt_files_are_asked_for_again_and_rewritten() {
+async fn corrupt_files_are_fetched_again_and_rewritten() {
     let dir = tempfile::tempdir().unwrap();
     let (_, log, discovery) = serve(Form::Aggregated);
-    let process = || discovery.disk_cache(DiskCache::at(dir.path()));
+    let process = || discovery.disk_cache(DiskCache::new(dir.path()));
     let expected = process().resources().await.unwrap();
     let apps = dir.path().join("apps/v1/serverresources.json");
     let groups = dir.path().join("servergroups.json");
@@ -174,10 +174,10 @@ async fn corrupt_files_are_asked_for_again_and_rewritten() {
 }
 
 #[tokio::test]
-async fn a_disk_that_lacks_much_is_not_asked_around_for_piece_by_piece() {
+async fn many_missing_files_are_fetched_at_once_and_not_one_by_one() {
     let dir = tempfile::tempdir().unwrap();
     let (_, log, discovery) = serve(Form::Aggregated);
-    let process = || discovery.disk_cache(DiskCache::at(dir.path()));
+    let process = || discovery.disk_cache(DiskCache::new(dir.path()));
     process().resources().await.unwrap();
     for group in ["apps", "autoscaling", "old.example.com"] {
         fs::remove_dir_all(dir.path().join(group)).unwrap();
@@ -190,13 +190,13 @@ async fn a_disk_that_lacks_much_is_not_asked_around_for_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn what_failed_is_not_written_down_and_is_tried_again_by_the_next_process() {
+async fn failed_group_versions_are_not_stored_and_are_fetched_by_the_next_process() {
     let dir = tempfile::tempdir().unwrap();
     let down = "metrics.k8s.io/v1beta1";
     for form in [Form::Aggregated, Form::Old] {
         let (cluster, log, discovery) = serve(form);
         cluster.change(|state| state.down.push(down));
-        let process = || discovery.disk_cache(DiskCache::at(dir.path().join(format!("{form:?}"))));
+        let process = || discovery.disk_cache(DiskCache::new(dir.path().join(format!("{form:?}"))));
         process().resources().await.unwrap();
         log.clear();
         assert_eq!(process().resources().await.unwrap().failures.len(), 1);
@@ -216,12 +216,12 @@ async fn a_directory_that_cannot_be_written_never_fails_discovery() {
     fs::write(&file, "").unwrap();
     let (_, _, discovery) = serve(Form::Aggregated);
     for path in [file.join("below-a-file"), PathBuf::from("/proc/none"), file] {
-        assert!(!discovery.disk_cache(DiskCache::at(path)).resources().await.unwrap().groups.is_empty());
+        assert!(!discovery.disk_cache(DiskCache::new(path)).resources().await.unwrap().groups.is_empty());
     }
 }
 
 #[tokio::test]
-async fn names_that_lead_out_of_the_directory_are_not_followed() {
+async fn names_that_would_escape_the_directory_are_not_stored() {
     let dir = tempfile::tempdir().unwrap();
     let (cluster, _, discovery) = serve(Form::Aggregated);
     cluster.change(|state| {
@@ -229,7 +229,7 @@ async fn names_that_lead_out_of_the_directory_are_not_followed() {
         state.served.push(Served::new("x", "../../..", "things", "Thing"));
     });
     let cache = dir.path().join("a/b/c");
-    discovery.disk_cache(DiskCache::at(&cache)).resources().await.unwrap();
+    discovery.disk_cache(DiskCache::new(&cache)).resources().await.unwrap();
     assert!(!dir.path().join("a/b/v1").exists());
     assert!(!dir.path().join("a/serverresources.json").exists());
 }
@@ -238,9 +238,9 @@ async fn names_that_lead_out_of_the_directory_are_not_followed() {
 async fn several_processes_may_write_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (_, _, discovery) = serve(Form::Aggregated);
-    let processes: Vec<_> = (0..8).map(|_| discovery.disk_cache(DiskCache::at(dir.path()))).collect();
+    let processes: Vec<_> = (0..8).map(|_| discovery.disk_cache(DiskCache::new(dir.path()))).collect();
     let answers = join_all(processes.iter().map(DiscoveryClient::resources)).await;
     let first = answers[0].as_ref().unwrap();
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap() == first));
-    assert_eq!(discovery.disk_cache(DiskCache::at(dir.path())).resources().await.unwrap(), *first);
+    assert_eq!(discovery.disk_cache(DiskCache::new(dir.path())).resources().await.unwrap(), *first);
 }

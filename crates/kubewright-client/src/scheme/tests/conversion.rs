@@ -14,7 +14,7 @@ fn alpha(size: &str) -> WidgetV1Alpha1 {
 }
 
 #[test]
-fn spokes_are_converted_over_the_hub() {
+fn versions_are_converted_over_the_hub() {
     let beta: WidgetV1Beta1 = scheme().convert(&alpha("3x4")).unwrap();
     assert_eq!(beta, WidgetV1Beta1::new(named("a"), Spec { width: 3, height: 4 }));
     let back: WidgetV1Alpha1 = scheme().convert(&beta).unwrap();
@@ -22,7 +22,7 @@ fn spokes_are_converted_over_the_hub() {
 }
 
 #[test]
-fn the_hub_is_one_step_away_and_a_type_is_itself() {
+fn the_hub_is_reached_directly_and_a_type_converts_to_itself() {
     let hub: WidgetV1 = scheme().convert(&alpha("3x4")).unwrap();
     assert_eq!(hub.spec, Spec { width: 3, height: 4 });
     let same: WidgetV1Alpha1 = scheme().convert(&alpha("no size at all")).unwrap();
@@ -32,7 +32,7 @@ fn the_hub_is_one_step_away_and_a_type_is_itself() {
 }
 
 #[test]
-fn a_direct_function_is_taken_before_the_hub() {
+fn a_direct_function_is_preferred_to_the_hub() {
     let scheme = with_conversions(widgets())
         .convert(|alpha: &WidgetV1Alpha1| {
             Ok::<_, Infallible>(WidgetV1Beta1::new(alpha.metadata.clone(), Spec { width: 7, height: 7 }))
@@ -54,7 +54,7 @@ fn a_hub_need_not_be_a_version() {
 }
 
 #[test]
-fn a_function_that_fails_is_named_with_its_reason() {
+fn an_error_of_a_function_has_its_source() {
     let error = scheme().convert::<_, WidgetV1Beta1>(&alpha("big")).unwrap_err();
     assert!(matches!(error, ConvertError::Failed { .. }));
     let message = error.to_string();
@@ -63,7 +63,7 @@ fn a_function_that_fails_is_named_with_its_reason() {
 }
 
 #[test]
-fn a_missing_way_names_both_types_and_the_function_to_add() {
+fn an_error_for_a_missing_path_names_both_types_and_the_function_to_add() {
     let message = |builder: SchemeBuilder| {
         builder.build().unwrap().convert::<_, WidgetV1Beta1>(&alpha("3x4")).unwrap_err().to_string()
     };
@@ -79,7 +79,7 @@ fn a_missing_way_names_both_types_and_the_function_to_add() {
 }
 
 #[test]
-fn contradictions_among_conversions_are_refused() {
+fn inconsistent_conversions_are_rejected() {
     let twice =
         with_conversions(widgets()).convert(|_: &WidgetV1| Ok::<_, Infallible>(WidgetV1Beta1::default()));
     assert!(matches!(twice.build().unwrap_err(), SchemeError::SameConversion { .. }));
@@ -123,7 +123,7 @@ fn an_unstructured_object_is_converted_and_can_stay_unstructured() {
 }
 
 #[test]
-fn an_object_that_cannot_be_converted_says_what_is_missing() {
+fn an_error_for_an_object_that_cannot_be_converted_names_the_missing_part() {
     let object =
         |value: serde_json::Value| Decoded::from(serde_json::from_value::<DynamicObject>(value).unwrap());
     let widget = |spec| {

@@ -17,7 +17,7 @@ fn kinds(input: &str) -> Vec<String> {
 }
 
 #[test]
-fn objects_of_several_types_come_out_of_one_stream() {
+fn a_stream_may_have_objects_of_several_types() {
     let input = "# front\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  namespace: shop\n---\n\n---\n\
                  apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\n---\n# end\n";
     let objects: Vec<_> = Scheme::kubernetes().decode(input).map(Result::unwrap).collect();
@@ -33,7 +33,7 @@ fn objects_of_several_types_come_out_of_one_stream() {
 }
 
 #[test]
-fn json_documents_and_streams_are_read_too() {
+fn json_documents_and_streams_are_decoded() {
     let input = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\
                  {\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}\n---\n\
                  apiVersion: v1\nkind: Pod\nmetadata: {name: c}\n";
@@ -41,7 +41,7 @@ fn json_documents_and_streams_are_read_too() {
 }
 
 #[test]
-fn lists_come_out_as_their_items() {
+fn lists_are_decoded_into_their_items() {
     let input = "apiVersion: v1\nkind: List\nmetadata: {resourceVersion: ''}\nitems:\n\
                  - {apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
                  - apiVersion: v1\n  kind: List\n  items:\n\
@@ -60,7 +60,7 @@ fn lists_come_out_as_their_items() {
 }
 
 #[test]
-fn a_bad_item_of_a_list_hides_no_other_and_is_named() {
+fn an_invalid_item_of_a_list_does_not_affect_the_others_and_is_named() {
     let input = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n\
                  - {kind: Pod}\n- just text\n- {apiVersion: v1, kind: Pod, metadata: {name: b}, sepc: 1}\n\
                  - {apiVersion: v1, kind: Pod, metadata: {name: c}}\n";
@@ -78,7 +78,7 @@ fn a_bad_item_of_a_list_hides_no_other_and_is_named() {
 }
 
 #[test]
-fn errors_name_file_line_document_and_object_and_the_rest_goes_on() {
+fn errors_name_file_line_document_and_object_and_decoding_continues() {
     let input = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: [\n---\n- 1\n---\n\
                  apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n---\n\
                  apiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec:\n  containers:\n  - name: c\n    \
@@ -136,7 +136,7 @@ fn strict_mode_reports_every_unknown_field_and_repeated_key() {
 }
 
 #[test]
-fn a_document_of_the_wrong_shape_does_not_flood_the_message() {
+fn the_message_for_a_document_of_the_wrong_shape_is_bounded() {
     let fields = (0..50).map(|n| format!("nonsense{n}: 1\n")).collect::<Vec<_>>().concat();
     let input = format!("apiVersion: v1\nkind: Pod\n{fields}");
     let message = Scheme::kubernetes().decode(&input).next().unwrap().unwrap_err().to_string();
@@ -144,7 +144,7 @@ fn a_document_of_the_wrong_shape_does_not_flood_the_message() {
 }
 
 #[test]
-fn unknown_kinds_can_be_kept_without_a_type() {
+fn unknown_kinds_can_be_decoded_as_unstructured() {
     let input = "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: x, namespace: shop, labels: {a: b}}\n\
                  spec: {size: 3, tags: [a, {b: c}]}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
     let decoder = Scheme::kubernetes().decoder().unstructured_unknown();
@@ -165,7 +165,7 @@ fn unknown_kinds_can_be_kept_without_a_type() {
 }
 
 #[test]
-fn one_object_can_be_asked_for() {
+fn a_single_object_can_be_decoded() {
     let decoder = Scheme::kubernetes().decoder().file("f");
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
     assert_eq!(decoder.decode_one::<Pod>(pod).unwrap().metadata.name.as_deref(), Some("a"));
@@ -185,7 +185,7 @@ fn one_object_can_be_asked_for() {
 }
 
 #[test]
-fn what_is_null_is_absent() {
+fn null_fields_are_absent() {
     let input = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  creationTimestamp: null\n  labels:\n\
                  spec:\n  containers:\nstatus: {}\n";
     let pod: Pod = Scheme::kubernetes().decoder().decode_one(input).unwrap();
@@ -193,7 +193,7 @@ fn what_is_null_is_absent() {
 }
 
 #[test]
-fn a_secret_never_shows_in_an_error_or_a_debug_print() {
+fn errors_and_debug_output_never_hold_a_secret() {
     let decoder = Scheme::kubernetes().decoder();
     for fault in [
         "data: {password: 'hunter2!'}",
@@ -226,7 +226,7 @@ fn an_object_without_a_name_has_no_key() {
 }
 
 #[test]
-fn anchors_aliases_and_merges_unfold() {
+fn anchors_aliases_and_merges_are_expanded() {
     let input = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: &name colours\n  labels: &labels\n    app: x\n    \
                  tier: front\n  annotations:\n    tier: back\n    <<: [*labels, {app: y, extra: z}]\n    \
                  *name : yes it is\ndata: *labels\n";
@@ -239,7 +239,7 @@ fn anchors_aliases_and_merges_unfold() {
 }
 
 #[test]
-fn yaml_that_no_object_can_be_made_of_is_refused_with_a_reason() {
+fn yaml_that_is_no_object_is_rejected_with_a_reason() {
     for (yaml, reason) in [
         ("a: *nobody", "anchor"),
         ("a: &a [*a]", "inside the value"),

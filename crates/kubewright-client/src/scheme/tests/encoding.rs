@@ -32,7 +32,7 @@ fn the_order_of_keys_is_fixed() {
 }
 
 #[test]
-fn streams_hold_several_objects_and_are_read_back() {
+fn streams_of_objects_decode_to_the_same_objects() {
     let pods: Vec<_> = ["a", "b", "c"].map(|name| Pod { metadata: named(name), ..Pod::default() }).into();
     for stream in [to_yaml_stream(&pods).unwrap(), to_json_stream(&pods).unwrap()] {
         let read: Vec<_> =
@@ -45,7 +45,7 @@ fn streams_hold_several_objects_and_are_read_back() {
 }
 
 #[test]
-fn decoded_objects_are_written_with_their_kind() {
+fn decoded_objects_are_encoded_with_their_kind() {
     let input = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {width: 1}\n---\n\
                  apiVersion: example.com/v9\nkind: Other\nmetadata: {name: o}\nspec: {a: 1}\n";
     let decoder = widgets().build().unwrap().decoder().unstructured_unknown();
@@ -59,7 +59,7 @@ fn decoded_objects_are_written_with_their_kind() {
 }
 
 #[test]
-fn what_is_no_object_is_not_written() {
+fn values_that_are_no_objects_are_rejected() {
     for value in
         [json!(1), json!([]), json!({"kind": "Foo"}), json!({"apiVersion": "v1"}), json!({"apiVersion": 1})]
     {
@@ -69,7 +69,7 @@ fn what_is_no_object_is_not_written() {
 }
 
 #[test]
-fn texts_and_keys_that_look_like_something_else_survive() {
+fn strings_and_keys_that_resolve_to_other_types_round_trip() {
     let words = [
         "yes",
         "No",
@@ -153,7 +153,7 @@ fn texts_and_keys_that_look_like_something_else_survive() {
 }
 
 #[test]
-fn only_texts_that_every_reader_understands_become_blocks() {
+fn only_strings_that_every_reader_understands_become_blocks() {
     let shown = |text: &str| {
         let yaml = to_yaml(&json!({"apiVersion": "v1", "kind": "Foo", "t": text})).unwrap();
         yaml.strip_prefix("apiVersion: v1\nkind: Foo\nt: ").unwrap().to_owned()
@@ -167,7 +167,7 @@ fn only_texts_that_every_reader_understands_become_blocks() {
     assert_eq!(shown(&long), format!("{long}\n"), "long lines are not folded");
 }
 
-/// Any JSON value, with many of the texts that YAML makes difficult.
+/// Any JSON value, with many strings that are difficult in YAML.
 fn any_value() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[a-z]{0,6}",
@@ -193,7 +193,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Numbers as Kubernetes sees them: 3.0 and 3 are the same.
+/// Normalises numbers as Kubernetes does: 3.0 and 3 are the same.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -212,7 +212,7 @@ fn normal(value: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back_the_same(specs in prop::collection::vec(any_value(), 1..4)) {
+    fn encoded_objects_decode_to_the_same_values(specs in prop::collection::vec(any_value(), 1..4)) {
         let objects: Vec<_> = specs
             .into_iter()
             .map(|spec| json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "x"}, "spec": spec}))

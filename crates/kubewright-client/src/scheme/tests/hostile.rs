@@ -1,4 +1,4 @@
-//! Input that is out to do harm, or just broken: no panic, no endless work, no endless memory.
+//! Hostile or malformed input: no panic, and bounded work and memory.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Reads everything in every way.
+/// Decodes the input with every decoder.
 fn read_all(input: &[u8]) -> usize {
     let scheme = Scheme::kubernetes();
     let decoders = [scheme.decoder(), scheme.decoder().lenient().unstructured_unknown().apply_defaults()];
@@ -29,7 +29,7 @@ fn read_all(input: &[u8]) -> usize {
     objects
 }
 
-/// Pieces that documents are made of, so that random input gets past the first byte.
+/// Fragments of documents, so that random input gets past the first byte.
 fn fragments() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n".to_owned()),
@@ -52,17 +52,17 @@ fn fragments() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_are_decoded_or_refused(input in prop::collection::vec(any::<u8>(), 0..512)) {
+    fn arbitrary_bytes_are_decoded_or_rejected(input in prop::collection::vec(any::<u8>(), 0..512)) {
         read_all(&input);
     }
 
     #[test]
-    fn arbitrary_pieces_of_documents_are_decoded_or_refused(input in fragments()) {
+    fn arbitrary_fragments_of_documents_are_decoded_or_rejected(input in fragments()) {
         read_all(input.as_bytes());
     }
 
     #[test]
-    fn a_damaged_manifest_is_decoded_or_refused(at in 0_usize..400, with in any::<u8>(), remove in 0_usize..40) {
+    fn a_damaged_manifest_is_decoded_or_rejected(at in 0_usize..400, with in any::<u8>(), remove in 0_usize..40) {
         let good = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  labels: &l {app: 'web', on: \"1\"}\n\
                     spec:\n  replicas: 3\n  selector:\n    matchLabels: *l\n  template:\n    spec:\n      \
                     containers:\n      - name: web\n        image: nginx\n        command: [sh, -c, |-\n          \
@@ -76,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn aliases_that_multiply_are_stopped() {
+fn exponential_aliases_are_rejected() {
     let mut bomb =
         String::from("apiVersion: v1\nkind: ConfigMap\na0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol]\n");
     for level in 1..12 {
@@ -93,7 +93,7 @@ fn aliases_that_multiply_are_stopped() {
 }
 
 #[test]
-fn one_long_text_cannot_be_multiplied_either() {
+fn many_aliases_of_one_long_string_are_rejected() {
     let text = "x".repeat(1024 * 1024);
     let input = format!("apiVersion: v1\nkind: ConfigMap\nt: &t {text}\nl: [{}]\n", "*t, ".repeat(100));
     let (_, bad) = errors(&Scheme::kubernetes().decoder().lenient(), &input);
@@ -101,7 +101,7 @@ fn one_long_text_cannot_be_multiplied_either() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn nesting_is_limited() {
     let decoder = Scheme::kubernetes().decoder().unstructured();
     for (open, close) in [("[", "]"), ("{a: ", "}"), ("{\"a\": ", "}")] {
         for levels in [100, 127] {
@@ -127,7 +127,7 @@ fn nesting_has_an_end() {
     assert_eq!(errors(&shallow, "{apiVersion: v1, kind: Pod, spec: {containers: [{name: b}]}}").0, 0);
 }
 
-/// The type that nests deepest in its own code must fit the stack of a test thread.
+/// The most deeply nested type must fit the stack of a test thread.
 #[test]
 fn the_deepest_schema_fits_a_small_stack() {
     let schema =

@@ -1,4 +1,4 @@
-//! Behaviour of the scheme as its users see it.
+//! Tests of the public behaviour of the scheme.
 
 mod conversion;
 mod decoding;
@@ -65,13 +65,13 @@ macro_rules! custom_resource {
     };
 }
 
-/// The first version had one size.
+/// The spec of v1alpha1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct AlphaSpec {
     size: String,
 }
 
-/// The later ones have two numbers.
+/// The spec of the later versions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Spec {
     width: u32,
@@ -88,7 +88,7 @@ fn widgets() -> SchemeBuilder {
     Scheme::builder().register::<WidgetV1Alpha1>().register::<WidgetV1>().register::<WidgetV1Beta1>()
 }
 
-/// Adds the conversions with v1 as the hub; the alpha version writes sizes as `3x4`.
+/// Adds the conversions with v1 as the hub; v1alpha1 has sizes such as `3x4`.
 fn with_conversions(builder: SchemeBuilder) -> SchemeBuilder {
     builder
         .convert(|alpha: &WidgetV1Alpha1| {
@@ -112,7 +112,7 @@ fn named(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.into()), namespace: Some("shop".into()), ..ObjectMeta::default() }
 }
 
-/// The messages of all errors in an input, and how many objects there were.
+/// Returns the number of objects in an input, and the messages of its errors.
 fn errors(decoder: &Decoder, input: &str) -> (usize, Vec<String>) {
     let (good, bad): (Vec<_>, Vec<_>) = decoder.decode(input).partition(Result::is_ok);
     (good.len(), bad.into_iter().map(|error| error.unwrap_err().to_string()).collect())

@@ -6,16 +6,16 @@ use kube::core::GroupVersionKind;
 use super::*;
 
 #[test]
-fn kinds_and_types_lead_to_each_other() {
+fn kinds_map_to_types_and_back() {
     let scheme = widgets().register::<Pod>().build().unwrap();
     let gvk = GroupVersionKind::gvk("example.com", "v1beta1", "Widget");
     assert_eq!(scheme.gvk_of::<WidgetV1Beta1>(), Some(&gvk));
     assert_eq!(scheme.gvk_of_type(TypeId::of::<WidgetV1Beta1>()), Some(&gvk));
     assert_eq!(scheme.type_of(&gvk), Some(TypeId::of::<WidgetV1Beta1>()));
     assert_eq!(scheme.gvk_of::<Pod>().unwrap().api_version(), "v1");
-    assert!(scheme.knows::<Pod>());
+    assert!(scheme.is_registered::<Pod>());
 
-    assert!(!scheme.knows::<Deployment>());
+    assert!(!scheme.is_registered::<Deployment>());
     assert_eq!(scheme.gvk_of::<Deployment>(), None);
     assert_eq!(scheme.type_of(&GroupVersionKind::gvk("example.com", "v2", "Widget")), None);
 }
@@ -33,7 +33,7 @@ fn versions_come_in_order_of_preference() {
 }
 
 #[test]
-fn one_kind_for_two_types_is_refused_with_both_names() {
+fn one_kind_for_two_types_is_rejected_with_both_names() {
     let error = widgets().register::<ImpostorV1>().build().unwrap_err();
     let message = error.to_string();
     assert_eq!(ImpostorV1::new(named("a"), AlphaSpec::default()).kind, "Widget");
@@ -57,7 +57,7 @@ fn defaults_run_in_the_order_in_which_they_were_added() {
 
     let yaml = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {width: 5}}";
     let plain: WidgetV1 = scheme.decoder().decode_one(yaml).unwrap();
-    assert_eq!(plain.spec.height, 0, "nothing is defaulted unless it is asked for");
+    assert_eq!(plain.spec.height, 0, "nothing is defaulted unless requested");
     let defaulted: WidgetV1 = scheme.decoder().apply_defaults().decode_one(yaml).unwrap();
     assert_eq!(defaulted.spec.height, 12);
 }
@@ -92,7 +92,7 @@ fn the_built_in_kinds_are_all_different_and_cover_the_common_groups() {
     ];
     assert_eq!(scheme.groups(), groups);
     assert_eq!(scheme.versions("autoscaling"), ["v2", "v1"]);
-    assert!(scheme.knows::<Deployment>());
+    assert!(scheme.is_registered::<Deployment>());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Nodes into types: what fits, what does not, and how that is told.
+//! Decoding of nodes into types, and its errors.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,7 +15,7 @@ fn node(yaml: &str) -> Node {
 }
 
 fn fault<T: de::DeserializeOwned + fmt::Debug>(yaml: &str) -> (usize, String, String) {
-    let fault = from_node::<T>(node(yaml)).unwrap_err().into_fault();
+    let fault = from_node::<T>(node(yaml)).unwrap_err().into_details();
     (fault.at.unwrap().line, fault.path, fault.message)
 }
 
@@ -53,7 +53,7 @@ enum Shape {
 }
 
 #[test]
-fn every_kind_of_value_finds_its_field() {
+fn every_type_of_value_is_decoded() {
     let yaml =
         "{count: 3, ratio: 2, word: 'yes', maybe: null, shape: {box: {width: 4}}, marks: {a: [1, -2]}}";
     let (sample, unknown) = from_node::<Sample>(node(yaml)).unwrap();
@@ -72,7 +72,7 @@ fn every_kind_of_value_finds_its_field() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_names_its_path_and_line() {
+fn an_error_for_an_invalid_value_has_its_path_and_line() {
     let at = |line, path: &str, message: &str| (line, path.to_owned(), message.to_owned());
     assert_eq!(
         fault::<Sample>("word: x\ncount: 300\n"),
@@ -97,7 +97,7 @@ fn a_value_that_does_not_fit_names_its_path_and_line() {
 }
 
 #[test]
-fn an_unquoted_word_in_a_text_field_is_an_error_that_shows_the_word() {
+fn an_unquoted_scalar_in_a_string_field_is_an_error_that_shows_it() {
     for (word, found) in [("yes", "boolean `true`"), ("0777", "integer `511`"), ("1e3", "integer `1000`")] {
         let (line, path, message) = fault::<Sample>(&format!("\nword: {word}"));
         assert_eq!((line, path.as_str()), (2, "word"));
@@ -108,9 +108,9 @@ fn an_unquoted_word_in_a_text_field_is_an_error_that_shows_the_word() {
 }
 
 #[test]
-fn ignored_fields_are_reported_with_a_guess() {
+fn ignored_fields_are_reported_with_a_suggestion() {
     let yaml = "name: a\nimagePullPolcy: Always\nports:\n- containerport: 80\n  what: {deep: 1}\n";
-    // containerPort is required by the API but not by the Rust type's reader.
+    // containerPort is required by the API but not by the Rust type's deserializer.
     let (_, unknown) = from_node::<Container>(node(yaml)).unwrap();
     let found: Vec<_> = unknown.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -124,7 +124,7 @@ fn ignored_fields_are_reported_with_a_guess() {
 }
 
 #[test]
-fn quantities_and_int_or_strings_take_numbers() {
+fn quantities_and_int_or_strings_accept_numbers() {
     let yaml = "name: a\nresources: {limits: {cpu: 1, memory: 0.5, disk: 1e3, gpu: 2k}}\n";
     let (container, _) = from_node::<Container>(node(yaml)).unwrap();
     let limits = container.resources.unwrap().limits.unwrap();
@@ -136,7 +136,7 @@ fn quantities_and_int_or_strings_take_numbers() {
 }
 
 #[test]
-fn texts_of_the_document_are_not_quoted() {
+fn strings_of_the_document_are_not_quoted() {
     let (_, path, message) = fault::<Secret>("stringData: hunter2");
     assert_eq!(path, "stringData");
     assert!(!message.contains("hunter2"), "{message}");

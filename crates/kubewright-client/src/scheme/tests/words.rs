@@ -1,4 +1,4 @@
-//! Unquoted words mean what they mean to `kubectl`: the table of the `scalar` module, seen from outside.
+//! Unquoted scalars resolve as in `kubectl`: the table of the `scalar` module through the public API.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
@@ -12,7 +12,7 @@ fn value(yaml: &str) -> serde_json::Value {
 }
 
 #[test]
-fn words_without_a_type_become_what_kubectl_would_send() {
+fn unstructured_scalars_resolve_as_in_kubectl() {
     for (yaml, json) in [
         ("yes", json!(true)),
         ("Off", json!(false)),
@@ -43,7 +43,7 @@ fn words_without_a_type_become_what_kubectl_would_send() {
 }
 
 #[test]
-fn an_unquoted_word_never_slips_into_a_text_field() {
+fn an_unquoted_scalar_is_an_error_in_a_string_field() {
     for (word, read) in [
         ("yes", "boolean `true` "),
         ("off", "boolean `false` "),
@@ -68,7 +68,7 @@ fn an_unquoted_word_never_slips_into_a_text_field() {
 }
 
 #[test]
-fn numbers_fit_where_go_lets_them_fit() {
+fn numbers_are_accepted_where_go_accepts_them() {
     let replicas = |word: &str| {
         let input = format!("apiVersion: apps/v1\nkind: Deployment\nspec: {{replicas: {word}}}\n");
         Scheme::kubernetes()

@@ -9,7 +9,7 @@ use k8s_openapi::{
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kubewright::{
     Error,
-    client::{Refusal, ResourceInfo},
+    client::{ApiStatus, ResourceInfo},
     events::{Recorder, Reference},
 };
 use parking_lot::Mutex;

@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kubewright::{
     Error, ObjectKey,
     cache::{Event, Lazy},
-    client::{Clients, Refusal, ResourceInfo, ServerResources},
+    client::{ApiStatus, Clients, ResourceInfo, ServerResources},
     controller::{Action, Context, Controller, Requests, source},
 };
 use parking_lot::Mutex;

@@ -13,7 +13,7 @@ use super::{
     elector::Settings,
     record::{Observation, Times, holder},
 };
-use kubewright_client::{Refusal as _, error::plain_text};
+use kubewright_client::{ApiStatus as _, error::plain_text};
 
 /// Error of one attempt; the next one may succeed.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The present state as the beginning of a watch.
+//! Initial state from a watch with initial events; client-go's `watchList`.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use tokio::time::{sleep, timeout};
 use super::Reflector;
 use crate::{
     list_watch::{ListWatchError, WatchEvent, WatchStream},
-    request::Failure,
+    request::ListWatchErrorKind,
     turns::Turns,
 };
 
-/// How long a stream of the present state may be silent before a list is tried instead.
-const INITIAL_SILENCE: Duration = Duration::from_secs(30);
-/// How often a stream of the present state may end early before a list is tried instead.
-const INITIAL_ATTEMPTS: u32 = 3;
-/// Objects of a stream of the present state that are handed over at a time.
+/// How long the stream may be idle before falling back to a list.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often the stream may fail before falling back to a list.
+const MAX_ATTEMPTS: u32 = 3;
+/// Number of objects passed to the store at a time.
 const CHUNK: usize = 256;
 
 impl<K: Resource + DeserializeOwned> Reflector<K> {
-    /// The present state as a stream that goes on with the changes; None when a list must do.
-    pub(super) async fn stream_present_state(&mut self) -> Option<WatchStream<K>> {
+    /// Opens a watch with initial events and stores them; `None` to fall back to a list.
+    pub(super) async fn watch_list(&mut self) -> Option<WatchStream<K>> {
         let mut attempts = 0;
         loop {
             let failed = match self.list_watch.open_watch(&self.watch_request(true)).await {
-                Ok(mut stream) => match self.take_present_state(&mut stream).await {
+                Ok(mut stream) => match self.read_initial_events(&mut stream).await {
                     Ok(true) => {
                         self.version_unavailable = false;
                         return Some(stream);
@@ -46,36 +46,41 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     self.version_unavailable = true;
                     self.report(error);
                 }
-                // A refusal is an answer, and so is silence; a stream that breaks may be bad luck.
-                Some(error) if matches!(error.failure, Failure::Refused { .. } | Failure::Silent(_)) => {
+                // An error status or a timeout is final; an interruption may be temporary.
+                Some(error)
+                    if matches!(
+                        error.kind,
+                        ListWatchErrorKind::Status { .. } | ListWatchErrorKind::Timeout(_)
+                    ) =>
+                {
                     self.report(error);
                     return None;
                 }
-                Some(error) if attempts < INITIAL_ATTEMPTS => self.wait_after(error).await,
+                Some(error) if attempts < MAX_ATTEMPTS => self.wait_after(error).await,
                 Some(error) => {
                     self.report(error);
                     return None;
                 }
-                None if attempts < INITIAL_ATTEMPTS => {
+                None if attempts < MAX_ATTEMPTS => {
                     let wait = self.backoff.next(&self.random);
                     sleep(wait).await;
                 }
                 None => return None,
             }
-            if attempts >= INITIAL_ATTEMPTS {
+            if attempts >= MAX_ATTEMPTS {
                 return None;
             }
         }
     }
 
-    /// Reads up to the bookmark that ends the present state. False when the stream ends before it.
-    async fn take_present_state(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
-        let mut replacement = self.store.replacing();
+    /// Reads up to the bookmark that ends the initial events. Returns `false` if the stream ends before it.
+    async fn read_initial_events(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
+        let mut replacement = self.store.begin_replace();
         let (mut chunk, mut turns) = (Vec::new(), Turns::default());
         loop {
             let store = &self.store;
-            let Ok(batch) = timeout(INITIAL_SILENCE, stream.next_batch(&|key| store.known(key))).await else {
-                return Err(self.list_watch.silent("watch", INITIAL_SILENCE));
+            let Ok(batch) = timeout(IDLE_TIMEOUT, stream.next_batch(&|key| store.known(key))).await else {
+                return Err(self.list_watch.timed_out("watch", IDLE_TIMEOUT));
             };
             let Some(mut batch) = batch else { return Ok(false) };
             let events = batch.len();
@@ -83,20 +88,20 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                 match event? {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) => chunk.push(object),
                     WatchEvent::Deleted(object) => {
-                        self.settle(replacement.page(std::mem::take(&mut chunk)));
-                        self.settle(replacement.remove(object));
+                        self.report_index_error(replacement.page(std::mem::take(&mut chunk)));
+                        self.report_index_error(replacement.remove(object));
                     }
                     WatchEvent::Bookmark { resource_version, initial_events_end: true } => {
-                        self.settle(replacement.page(chunk));
-                        self.settle(replacement.commit());
-                        self.come_to(&resource_version);
+                        self.report_index_error(replacement.page(chunk));
+                        self.report_index_error(replacement.commit());
+                        self.set_resource_version(&resource_version);
                         stream.put_back(batch);
                         return Ok(true);
                     }
-                    WatchEvent::Bookmark { .. } | WatchEvent::PassedOver { .. } => {}
+                    WatchEvent::Bookmark { .. } | WatchEvent::Skipped { .. } => {}
                 }
                 if chunk.len() >= CHUNK {
-                    self.settle(replacement.page(std::mem::take(&mut chunk)));
+                    self.report_index_error(replacement.page(std::mem::take(&mut chunk)));
                 }
             }
             turns.end_of_events(events).await;

@@ -1,36 +1,40 @@
-//! What people write when they mean a resource.
+//! Parsing of kubectl-style resource arguments.
 
-/// A word as it may be meant: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`.
+/// A resource argument: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Partial {
+pub(super) struct ResourceArg {
     /// Plural, singular, short name or kind, in lower case.
     pub(super) name: String,
     pub(super) version: Option<String>,
     pub(super) group: Option<String>,
 }
 
-impl Partial {
-    /// The readings of a word, best first: `a.b.c.d` is `a` in version `b` of group `c.d`, or else `a` in
-    /// group `b.c.d`.
-    pub(super) fn readings(word: &str) -> Vec<Self> {
-        let mut readings = Vec::new();
+impl ResourceArg {
+    /// Parses an argument into its interpretations, best first: `a.b.c.d` is `a` in version `b` of group
+    /// `c.d`, or else `a` in group `b.c.d`.
+    pub(super) fn parse(arg: &str) -> Vec<Self> {
+        let mut interpretations = Vec::new();
         let lower = |name: &str| name.to_lowercase();
-        let mut dots = word.splitn(3, '.');
+        let mut dots = arg.splitn(3, '.');
         if let (Some(name), Some(version), Some(group)) = (dots.next(), dots.next(), dots.next()) {
             // `pods.v1.` has an empty group: the core one.
-            readings.push(Self {
+            interpretations.push(Self {
                 name: lower(name),
                 version: Some(version.to_owned()),
                 group: Some(group.to_owned()),
             });
         }
-        match word.split_once('.') {
+        match arg.split_once('.') {
             Some((name, group)) => {
-                readings.push(Self { name: lower(name), version: None, group: Some(group.to_owned()) });
+                interpretations.push(Self {
+                    name: lower(name),
+                    version: None,
+                    group: Some(group.to_owned()),
+                });
             }
-            None => readings.push(Self { name: lower(word), version: None, group: None }),
+            None => interpretations.push(Self { name: lower(arg), version: None, group: None }),
         }
-        readings
+        interpretations
     }
 }
 
@@ -39,9 +43,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_as_kubectl_reads_them() {
-        let read = |word: &str| -> Vec<(String, Option<String>, Option<String>)> {
-            Partial::readings(word).into_iter().map(|p| (p.name, p.version, p.group)).collect()
+    fn arguments_are_parsed_as_kubectl_parses_them() {
+        let read = |arg: &str| -> Vec<(String, Option<String>, Option<String>)> {
+            ResourceArg::parse(arg).into_iter().map(|p| (p.name, p.version, p.group)).collect()
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read("Pods"), [("pods".into(), None, None)]);
