@@ -11,13 +11,13 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The server's source of uids and name suffixes.
 #[derive(Debug)]
-pub struct Random {
+pub(crate) struct Random {
     state: Mutex<u64>,
 }
 
 impl Random {
     /// Seeded by the machine.
-    pub fn from_system() -> Self {
+    pub(crate) fn from_system() -> Self {
         let mut seed = [0; 8];
         // Without entropy the names repeat from run to run, which is still correct.
         let _ = SystemRandom::new().fill(&mut seed);
@@ -25,13 +25,13 @@ impl Random {
     }
 
     /// The same seed gives the same sequence.
-    pub fn from_seed(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self { state: Mutex::new(seed) }
     }
 
     /// The same source further on, so that a server with a fixed seed does not repeat the uids of its earlier runs.
     #[must_use]
-    pub fn after(self, revision: u64) -> Self {
+    pub(crate) fn after(self, revision: u64) -> Self {
         if revision > 0 {
             let seed = self.next() ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             return Self::from_seed(seed);
@@ -40,7 +40,7 @@ impl Random {
     }
 
     /// The next 64 bits (`SplitMix64`).
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         let mut state = self.state.lock();
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = *state;
@@ -50,7 +50,7 @@ impl Random {
     }
 
     /// A version 4 UUID.
-    pub fn uid(&self) -> String {
+    pub(crate) fn uid(&self) -> String {
         let high = (self.next() & 0xffff_ffff_ffff_0fff) | 0x4000;
         let low = (self.next() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
         format!(
@@ -64,7 +64,7 @@ impl Random {
     }
 
     /// The five characters that follow a `generateName`.
-    pub fn suffix(&self) -> String {
+    pub(crate) fn suffix(&self) -> String {
         let mut bits = self.next();
         (0..5)
             .map(|_| {

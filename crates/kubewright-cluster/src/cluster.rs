@@ -55,7 +55,7 @@ pub enum Controllers {
 #[derive(Debug)]
 #[must_use = "a cluster does nothing until it is started"]
 pub struct ClusterBuilder {
-    server: kubewright_apiserver::Builder,
+    server: kubewright_apiserver::ApiServerBuilder,
     controllers: Controllers,
     nodes: u32,
     /// Where virtual time begins, if it is virtual.
@@ -66,7 +66,7 @@ pub struct ClusterBuilder {
 
 impl ClusterBuilder {
     /// The API server; by default one with its own defaults.
-    pub fn server(mut self, server: kubewright_apiserver::Builder) -> Self {
+    pub fn server(mut self, server: kubewright_apiserver::ApiServerBuilder) -> Self {
         self.server = server;
         self
     }
@@ -99,7 +99,7 @@ impl ClusterBuilder {
     }
 
     /// What there will be, with everything that takes its time from the same clock.
-    fn plan(self) -> (kubewright_apiserver::Builder, Plan, Clock) {
+    fn plan(self) -> (kubewright_apiserver::ApiServerBuilder, Plan, Clock) {
         let Self { server, controllers, nodes, start, .. } = self;
         let plan = Plan { controllers, nodes, virtual_time: start.is_some(), hurried: false };
         match start {

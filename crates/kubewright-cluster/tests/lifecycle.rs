@@ -117,14 +117,14 @@ async fn a_token_in_a_secret_is_believed_until_the_secret_goes() -> Outcome {
     cluster.settled().await?;
     let secret: Secret = cluster.get("default/tok").await?;
     let token = String::from_utf8(secret.data.unwrap()["token"].0.clone())?;
-    let registry = cluster.server().registry();
-    let user = registry.authenticator.token(registry, &token).expect("the token is good");
+    let authenticator = cluster.server().authenticator();
+    let user = authenticator.token(&token).expect("the token is good");
     assert_eq!(user.name, "system:serviceaccount:default:robot");
     cluster.advance(Duration::from_hours(2)).await;
-    assert!(registry.authenticator.token(registry, &token).is_some(), "it does not run out");
+    assert!(authenticator.token(&token).is_some(), "it does not run out");
     cluster.delete::<Secret>("default/tok").await?;
     cluster.settled().await?;
-    assert!(registry.authenticator.token(registry, &token).is_none());
+    assert!(authenticator.token(&token).is_none());
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::registry::{Registry, descriptor::Json};
+use crate::{admission::Context, registry::descriptor::Json};
 
 /// What is made of the objects of one collection, by name.
 pub(super) struct Compiled<T> {
@@ -25,8 +25,8 @@ impl<T> Compiled<T> {
     }
 
     /// Everything there is now, in the order of names.
-    pub(super) fn all(&self, registry: &Registry) -> Vec<Arc<T>> {
-        let stored = registry.storage.snapshot().collection(self.collection);
+    pub(super) fn all(&self, context: &Context<'_>) -> Vec<Arc<T>> {
+        let stored = context.objects.snapshot().collection(self.collection);
         if stored.is_empty() {
             return Vec::new();
         }

@@ -5,12 +5,10 @@ use rustls::pki_types::{CertificateSigningRequestDer, pem::PemObject};
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     authn::MASTERS,
     authz::Access,
-    registry::{
-        Registry,
-        json::{at, text_at},
-    },
+    registry::json::{at, text_at},
     status::Status,
 };
 
@@ -26,12 +24,12 @@ fn is_about(attributes: &Attributes<'_>, subresource: &str) -> bool {
 }
 
 /// Whether the user may do something with a signer, by its name or by all of its domain.
-fn may(registry: &Registry, attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
+fn may(context: &Context<'_>, attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
     [signer, &domain].into_iter().any(|name| {
         let access =
             Access { verb, group: GROUP, version: "*", resource: "signers", name, ..Access::default() };
-        registry.authorizer.decide(registry, attributes.call.user, &access).allowed
+        context.authorize(attributes.call.user, &access).allowed
     })
 }
 
@@ -44,12 +42,12 @@ impl Plugin for CertificateApproval {
         "CertificateApproval"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Update || !is_about(attributes, "approval") {
             return Ok(());
         }
         let signer = attributes.old.map_or("", |old| text_at(old, &["spec", "signerName"]));
-        if may(registry, attributes, "approve", signer) {
+        if may(context, attributes, "approve", signer) {
             return Ok(());
         }
         Err(attributes.forbid(&format!("user not permitted to approve requests with signerName {signer:?}")))
@@ -65,7 +63,7 @@ impl Plugin for CertificateSigning {
         "CertificateSigning"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(old) = attributes
             .old
             .filter(|_| attributes.operation == Operation::Update && is_about(attributes, "status"))
@@ -75,8 +73,7 @@ impl Plugin for CertificateSigning {
         let unchanged =
             |field: &str| at(old, &["status", field]) == at(&attributes.object, &["status", field]);
         let signer = text_at(old, &["spec", "signerName"]);
-        if (unchanged("certificate") && unchanged("conditions")) || may(registry, attributes, "sign", signer)
-        {
+        if (unchanged("certificate") && unchanged("conditions")) || may(context, attributes, "sign", signer) {
             return Ok(());
         }
         Err(attributes.forbid(&format!("user not permitted to sign requests with signerName {signer:?}")))
@@ -92,7 +89,7 @@ impl Plugin for CertificateSubject {
         "CertificateSubjectRestriction"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create
             || !is_about(attributes, "")
             || text_at(&attributes.object, &["spec", "signerName"]) != CLIENT_SIGNER

@@ -14,11 +14,9 @@ use super::{
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
 use crate::{
+    admission::Context,
     apply::Managed,
-    registry::{
-        Registry,
-        json::{meta, meta_mut},
-    },
+    registry::json::{meta, meta_mut},
     status::Status,
 };
 
@@ -108,8 +106,8 @@ impl Slot {
 #[derive(Clone, Default)]
 pub struct Chain {
     slots: Vec<Slot>,
-    /// Whether there are plugins that the server does not know.
-    has_others: bool,
+    /// Whether there are plugins that are not the server's own.
+    has_custom_plugins: bool,
 }
 
 impl std::fmt::Debug for Chain {
@@ -159,18 +157,18 @@ impl Chain {
     /// Adds a plugin, before those that run what users of the cluster bring.
     #[must_use]
     pub fn with(self, plugin: impl Plugin) -> Self {
-        Self { has_others: true, ..self.own(plugin) }
+        Self { has_custom_plugins: true, ..self.own(plugin) }
     }
 
     /// Adds a plugin that asks outside of the process.
     #[must_use]
     pub fn with_remote(self, plugin: impl RemotePlugin) -> Self {
-        Self { has_others: true, ..self.own_remote(plugin) }
+        Self { has_custom_plugins: true, ..self.own_remote(plugin) }
     }
 
-    /// Whether there are plugins of which the server does not know what they look at.
-    pub(crate) fn has_others(&self) -> bool {
-        self.has_others
+    /// Returns whether there are plugins that are not the server's own, and may read any field.
+    pub(crate) fn has_custom_plugins(&self) -> bool {
+        self.has_custom_plugins
     }
 
     fn insert(mut self, slot: Slot) -> Self {
@@ -209,32 +207,32 @@ impl Chain {
     }
 
     /// Lets every plugin change the object; all of them again when one outside of the process did.
-    pub async fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
-        self.round(registry, attributes).await?;
+    pub async fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        self.round(context, attributes).await?;
         if attributes.rounds.wanted {
             attributes.rounds.again = true;
-            self.round(registry, attributes).await?;
+            self.round(context, attributes).await?;
         }
         keep_managers_readable(attributes);
         Ok(())
     }
 
-    async fn round(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    async fn round(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         for slot in &self.slots {
             match slot {
-                Slot::Local(plugin) => plugin.admit(registry, attributes)?,
-                Slot::Remote(plugin) => plugin.admit(registry, attributes).await?,
+                Slot::Local(plugin) => plugin.admit(context, attributes)?,
+                Slot::Remote(plugin) => plugin.admit(context, attributes).await?,
             }
         }
         Ok(())
     }
 
     /// Lets every plugin refuse the object.
-    pub async fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    pub async fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         for slot in &self.slots {
             match slot {
-                Slot::Local(plugin) => plugin.validate(registry, attributes)?,
-                Slot::Remote(plugin) => plugin.validate(registry, attributes).await?,
+                Slot::Local(plugin) => plugin.validate(context, attributes)?,
+                Slot::Remote(plugin) => plugin.validate(context, attributes).await?,
             }
         }
         Ok(())

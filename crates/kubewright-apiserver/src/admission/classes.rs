@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         json::{Json, at, list, meta, name, object, object_mut, text, text_at},
         quantity,
     },
@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// The default among the classes of a collection: the newest of those that an annotation marks.
-fn default_class(registry: &Registry, collection: &str, annotations: &[&str]) -> Option<String> {
-    let stored = registry.storage.snapshot().collection(collection);
+fn default_class(context: &Context<'_>, collection: &str, annotations: &[&str]) -> Option<String> {
+    let stored = context.objects.snapshot().collection(collection);
     let classes = stored.range(None, None).map(|(_, stored)| stored.decode());
     let marked = classes.filter(|class| {
         let own = object(meta(class), "annotations");
@@ -38,7 +38,7 @@ impl Plugin for DefaultStorageClass {
         "DefaultStorageClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "persistentvolumeclaims") {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl Plugin for DefaultStorageClass {
             "storageclass.kubernetes.io/is-default-class",
             "storageclass.beta.kubernetes.io/is-default-class",
         ];
-        if let Some(class) = default_class(registry, "storage.k8s.io/storageclasses", &annotations) {
+        if let Some(class) = default_class(context, "storage.k8s.io/storageclasses", &annotations) {
             object_mut(&mut attributes.object, "spec").insert("storageClassName".into(), class.into());
         }
         Ok(())
@@ -67,7 +67,7 @@ impl Plugin for DefaultIngressClass {
         "DefaultIngressClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("networking.k8s.io", "ingresses") {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Plugin for DefaultIngressClass {
             return Ok(());
         }
         let annotations = ["ingressclass.kubernetes.io/is-default-class"];
-        if let Some(class) = default_class(registry, "networking.k8s.io/ingressclasses", &annotations) {
+        if let Some(class) = default_class(context, "networking.k8s.io/ingressclasses", &annotations) {
             object_mut(&mut attributes.object, "spec").insert("ingressClassName".into(), class.into());
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Plugin for ClaimResize {
         "PersistentVolumeClaimResize"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(old) = attributes.old.filter(|_| {
             attributes.operation == Operation::Update && attributes.is("", "persistentvolumeclaims")
         }) else {
@@ -109,7 +109,7 @@ impl Plugin for ClaimResize {
         }
         let class = text_at(old, &["spec", "storageClassName"]);
         let grows = class == text_at(&attributes.object, &["spec", "storageClassName"]) && {
-            let found = registry.storage.get("storage.k8s.io/storageclasses", &ObjectKey::cluster(class));
+            let found = context.objects.get("storage.k8s.io/storageclasses", &ObjectKey::cluster(class));
             found.is_some_and(|class| class.decode().get("allowVolumeExpansion") == Some(&Value::Bool(true)))
         };
         if grows {
@@ -126,12 +126,12 @@ impl Plugin for ClaimResize {
 pub struct RuntimeClass;
 
 impl RuntimeClass {
-    fn class(registry: &Registry, attributes: &Attributes<'_>) -> Result<Option<Json>, Status> {
+    fn class(context: &Context<'_>, attributes: &Attributes<'_>) -> Result<Option<Json>, Status> {
         let asked = text_at(&attributes.object, &["spec", "runtimeClassName"]);
         if asked.is_empty() {
             return Ok(None);
         }
-        let found = registry.storage.get("node.k8s.io/runtimeclasses", &ObjectKey::cluster(asked));
+        let found = context.objects.get("node.k8s.io/runtimeclasses", &ObjectKey::cluster(asked));
         let class = found.map(|found| found.decode());
         class
             .map(Some)
@@ -154,11 +154,11 @@ impl Plugin for RuntimeClass {
         "RuntimeClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let Some(class) = Self::class(registry, attributes)? else { return Ok(()) };
+        let Some(class) = Self::class(context, attributes)? else { return Ok(()) };
         let spec = object(&attributes.object, "spec").cloned().unwrap_or_default();
         if let Some(fixed) = at(&class, &["overhead", "podFixed"]).and_then(Value::as_object) {
             let own = object(&spec, "overhead");
@@ -191,11 +191,11 @@ impl Plugin for RuntimeClass {
         Ok(())
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let class = Self::class(registry, attributes)?;
+        let class = Self::class(context, attributes)?;
         let fixed = class.as_ref().and_then(|class| at(class, &["overhead", "podFixed"])?.as_object());
         let own = at(&attributes.object, &["spec", "overhead"]).and_then(Value::as_object);
         match (fixed, own) {

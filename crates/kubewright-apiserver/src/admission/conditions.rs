@@ -9,9 +9,9 @@ use super::{
     request::{Asking, describe, request_resource},
 };
 use crate::{
+    admission::Context,
     cel::{Activation, Decl, Environment, Failure, Program},
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{Json, objects, text},
     },
@@ -173,11 +173,11 @@ impl Conditions {
     pub(super) fn hold(
         &self,
         inputs: &Inputs,
-        registry: &Registry,
+        context: &Context<'_>,
         attributes: &Attributes<'_>,
         ignore: bool,
     ) -> Result<bool, String> {
-        let asking = Asking { registry, attributes };
+        let asking = Asking { context, attributes };
         let activation = inputs.activate_asking(&[], &asking);
         let mut budget = CONDITIONS_BUDGET;
         let mut errors = Vec::new();

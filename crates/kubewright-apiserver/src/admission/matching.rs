@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{Json, list, meta, object, objects, text},
         selector::LabelSelector,
@@ -65,7 +65,7 @@ fn name_matches(rule: &Json, attributes: &Attributes<'_>) -> bool {
 pub(super) fn rules_match(
     rules: &[Value],
     match_policy: &str,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Option<Arc<Descriptor>> {
     let own = attributes.call.ty;
@@ -76,7 +76,7 @@ pub(super) fn rules_match(
     if match_policy != "Equivalent" {
         return None;
     }
-    let types = registry.types();
+    let types = context.objects.types();
     let subresource = attributes.call.subresource;
     let equivalent = |ty: &&Arc<Descriptor>| {
         ty.storage == own.storage
@@ -103,7 +103,7 @@ fn selector(parent: &Json, key: &str) -> Result<Option<LabelSelector>, Status> {
 /// Whether the namespace of a write is selected. What is in no namespace always is.
 pub(super) fn namespace_selected(
     parent: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<bool, Status> {
     let ty = attributes.ty();
@@ -116,8 +116,8 @@ pub(super) fn namespace_selected(
     if about_namespace && matches!(attributes.operation, Operation::Create | Operation::Update) {
         return Ok(labels_match(&selector, object(meta(&attributes.object), "labels")));
     }
-    let found = registry
-        .storage
+    let found = context
+        .objects
         .get("namespaces", &ObjectKey::cluster(namespace))
         .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))?;
     Ok(selector.matches(|key| found.meta.label(key)))
@@ -134,16 +134,16 @@ pub(super) fn object_selected(parent: &Json, attributes: &Attributes<'_>) -> Res
 /// Whether `matchConstraints` or `matchResources` are about a write, and as which type.
 pub(super) fn resources_match(
     criteria: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Arc<Descriptor>>, Status> {
-    let in_namespace = namespace_selected(criteria, registry, attributes);
+    let in_namespace = namespace_selected(criteria, context, attributes);
     let is_object = object_selected(criteria, attributes);
     if matches!(in_namespace, Ok(false)) || matches!(is_object, Ok(false)) {
         return Ok(None);
     }
     let policy = text(criteria, "matchPolicy");
-    let rules = |key: &str| rules_match(list(criteria, key), policy, registry, attributes);
+    let rules = |key: &str| rules_match(list(criteria, key), policy, context, attributes);
     if rules("excludeResourceRules").is_some() {
         return Ok(None);
     }

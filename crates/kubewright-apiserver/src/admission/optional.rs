@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
-    registry::{
-        Registry,
-        json::{Json, at, list, meta, object, object_mut, objects, objects_mut, text},
-    },
+    admission::Context,
+    registry::json::{Json, at, list, meta, object, object_mut, objects, objects_mut, text},
     status::{About, Status},
 };
 
@@ -46,7 +44,7 @@ impl Plugin for AlwaysPullImages {
         "AlwaysPullImages"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) {
             return Ok(());
         }
@@ -64,7 +62,7 @@ impl Plugin for AlwaysPullImages {
         Ok(())
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) {
             return Ok(());
         }
@@ -92,7 +90,7 @@ impl Plugin for LimitAntiAffinity {
         "LimitPodHardAntiAffinityTopology"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         const HOSTNAME: &str = "kubernetes.io/hostname";
         if !is_pod_write(attributes) {
             return Ok(());
@@ -126,7 +124,7 @@ impl Plugin for ExtendedResourceToleration {
         "ExtendedResourceToleration"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if !is_pod_write(attributes) {
             return Ok(());
         }
@@ -161,12 +159,12 @@ impl Plugin for PodNodeSelector {
         "PodNodeSelector"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
         let key = kubewright::ObjectKey::cluster(attributes.namespace());
-        let Some(namespace) = registry.storage.get("namespaces", &key) else { return Ok(()) };
+        let Some(namespace) = context.objects.get("namespaces", &key) else { return Ok(()) };
         let namespace = namespace.decode();
         let annotations = object(meta(&namespace), "annotations");
         let written = annotations.map_or("", |a| text(a, "scheduler.alpha.kubernetes.io/node-selector"));
@@ -200,12 +198,12 @@ impl Plugin for NamespaceExists {
         "NamespaceExists"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let namespace = attributes.call.namespace;
         if namespace.is_empty() {
             return Ok(());
         }
-        let found = registry.storage.get("namespaces", &kubewright::ObjectKey::cluster(namespace));
+        let found = context.objects.get("namespaces", &kubewright::ObjectKey::cluster(namespace));
         found
             .map(drop)
             .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))
@@ -221,7 +219,7 @@ impl Plugin for AlwaysDeny {
         "AlwaysDeny"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         Err(attributes.forbid("admission control is denying all modifications"))
     }
 }

@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin, cache::Compiled};
 use crate::{
-    registry::{
-        Registry,
-        json::{Json, default, list, name, object_mut, objects, text},
-    },
+    admission::Context,
+    registry::json::{Json, default, list, name, object_mut, objects, text},
     status::Status,
 };
 
@@ -48,13 +46,13 @@ impl Plugin for Priority {
         "Priority"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
         let asked = attributes.object.get("spec").and_then(Value::as_object);
         let class_name = asked.map(|s| text(s, "priorityClassName")).unwrap_or_default();
-        let classes = self.classes.all(registry);
+        let classes = self.classes.all(context);
         let class = if class_name.is_empty() {
             // Of several defaults the one with the lowest value counts.
             classes.iter().filter(|class| class.is_default).min_by_key(|class| class.value)
@@ -103,7 +101,7 @@ impl Plugin for DefaultTolerationSeconds {
         "DefaultTolerationSeconds"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
         if !writes || !attributes.is("", "pods") {
             return Ok(());
@@ -137,7 +135,7 @@ impl Plugin for StorageProtection {
         "StorageObjectInUseProtection"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         let finalizer = if attributes.is("", "persistentvolumeclaims") {
             "kubernetes.io/pvc-protection"
         } else if attributes.is("", "persistentvolumes") {

@@ -1,4 +1,4 @@
-//! The roles and bindings that a cluster starts with.
+//! Roles and bindings that a cluster starts with.
 //!
 //! They are data, in `bootstrap.txt`. A role is a line with its name (`part-of=` says into which roles it is summed up,
 //! `sum-of=` that it is such a sum) and one line per rule: verbs, groups, resources, and names if it is about some only;

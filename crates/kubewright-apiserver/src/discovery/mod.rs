@@ -91,7 +91,7 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// `/api`
-pub fn api_versions(host: &str) -> Value {
+pub(crate) fn api_versions(host: &str) -> Value {
     json!({
         "kind": "APIVersions", "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
@@ -108,13 +108,13 @@ fn group_value(group: &Group<'_>) -> Value {
 }
 
 /// `/apis`
-pub fn api_groups(types: &Types) -> Value {
+pub(crate) fn api_groups(types: &Types) -> Value {
     let groups: Vec<Value> = groups(types).iter().map(group_value).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/GROUP`
-pub fn api_group(types: &Types, name: &str) -> Option<Value> {
+pub(crate) fn api_group(types: &Types, name: &str) -> Option<Value> {
     let groups = groups(types);
     let mut value = group_value(groups.iter().find(|g| g.name == name)?);
     value["kind"] = "APIGroup".into();
@@ -123,7 +123,7 @@ pub fn api_group(types: &Types, name: &str) -> Option<Value> {
 }
 
 /// `/api/v1`, `/apis/GROUP/VERSION`
-pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value> {
     let found = of_version(types, group, version);
     if found.is_empty() {
         return None;
@@ -222,7 +222,7 @@ fn aggregated_version(types: &Types, group: &str, version: &str, custom: bool) -
 }
 
 /// The aggregated form of `/api` (`core`) or `/apis`, in a version of `apidiscovery.k8s.io`.
-pub fn aggregated(types: &Types, core: bool, version: &str) -> Value {
+pub(crate) fn aggregated(types: &Types, core: bool, version: &str) -> Value {
     let items: Vec<Value> = if core {
         vec![json!({
             "metadata": {},

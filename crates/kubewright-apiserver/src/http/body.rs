@@ -34,17 +34,17 @@ impl std::fmt::Debug for ApiBody {
 
 impl ApiBody {
     /// A body that is all there.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Kind::Whole(Some(bytes.into())))
     }
 
     /// A list of stored objects.
-    pub fn list(list: ListAnswer) -> Self {
+    pub(crate) fn list(list: ListAnswer) -> Self {
         Self(Kind::List(ListBody::new(list)))
     }
 
     /// A stream.
-    pub fn stream(stream: BoxStream<'static, Bytes>) -> Self {
+    pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
         Self(Kind::Stream(stream))
     }
 }

@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// The largest body that is read.
-pub const MAX_BODY: usize = body::MAX_BYTES;
+pub(crate) const MAX_BODY: usize = body::MAX_BYTES;
 
 /// 413.
-pub fn too_large() -> Status {
+pub(crate) fn too_large() -> Status {
     Status::plain(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}"))
 }
 
@@ -26,7 +26,7 @@ fn unrecognised(kind: &str, why: &str) -> Status {
 }
 
 /// Reads a body as an object without looking into it.
-pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
+pub(crate) fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
     if format == Format::Json && bytes.is_empty() {
         return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
     }
@@ -42,7 +42,7 @@ pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
 }
 
 /// Reads a protobuf body as JSON text. A body that does not say what it is, is what the URL says.
-pub fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, Status> {
+pub(crate) fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, Status> {
     let mut envelope = protobuf::open(bytes).map_err(|why| {
         let shown = summary(bytes);
         Status::bad_request(format!(
@@ -86,21 +86,21 @@ fn summary(bytes: &[u8]) -> String {
 /// What a body says that it is.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TypeMeta {
+pub(crate) struct TypeMeta {
     kind: Option<String>,
     api_version: Option<String>,
 }
 
 impl TypeMeta {
     /// What an object says that it is.
-    pub fn of(object: &Json) -> Self {
+    pub(crate) fn of(object: &Json) -> Self {
         let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
         Self { kind: text("kind"), api_version: text("apiVersion") }
     }
 }
 
 /// Reads what a body says that it is, and nothing else of it.
-pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
+pub(crate) fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
     match format {
         Format::Json if bytes.is_empty() => Err(unrecognised(kind, "unexpected end of JSON input (<empty>)")),
         Format::Json => {
@@ -118,7 +118,12 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
 }
 
 /// Checks that the body says the kind that the URL says, or nothing.
-pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMeta) -> Result<(), Status> {
+pub(crate) fn check_kind(
+    ty: &Descriptor,
+    kind: &str,
+    api_version: &str,
+    said: &TypeMeta,
+) -> Result<(), Status> {
     let said_kind = said.kind.as_deref().unwrap_or_default();
     let said_version = said.api_version.as_deref().unwrap_or_default();
     let cannot = |why: String| {
@@ -154,7 +159,7 @@ fn other_version(said: &str, expected: &str) -> Status {
 }
 
 /// `metadata` must have the shape that every verb relies on.
-pub fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
+pub(crate) fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
     let refuse = |field: &str, found: &Value, wanted: &str| {
         let found = match found {
             Value::Null => "null",

@@ -41,10 +41,10 @@ pub enum TlsError {
 }
 
 /// A certificate authority that lives as long as the server.
-pub struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, for kubeconfigs.
-    pub certificate: String,
+    pub(crate) certificate: String,
     der: CertificateDer<'static>,
 }
 
@@ -55,11 +55,11 @@ impl std::fmt::Debug for Authority {
 }
 
 /// A certificate and its key, as PEM.
-pub struct Identity {
+pub(crate) struct Identity {
     /// The certificate.
-    pub certificate: String,
+    pub(crate) certificate: String,
     /// The key.
-    pub key: secrecy::SecretString,
+    pub(crate) key: secrecy::SecretString,
     der: CertificateDer<'static>,
     key_der: PrivateKeyDer<'static>,
 }
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Identity {
 
 impl Identity {
     /// The identity of an earlier run.
-    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         Ok(Self {
             der: CertificateDer::from_pem_slice(certificate.as_bytes())?,
             key_der: PrivateKeyDer::from_pem_slice(key.as_bytes())?,
@@ -84,7 +84,7 @@ impl Identity {
 
 impl Authority {
     /// A new authority.
-    pub fn generate() -> Result<Self, TlsError> {
+    pub(crate) fn generate() -> Result<Self, TlsError> {
         let params = Self::params();
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
@@ -101,14 +101,14 @@ impl Authority {
     }
 
     /// The authority of an earlier run.
-    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
         let issuer = Issuer::new(Self::params(), KeyPair::from_pem(key)?);
         Ok(Self { issuer, certificate: certificate.to_owned(), der })
     }
 
     /// Its key as PEM, to be kept and shown to nobody.
-    pub fn key(&self) -> secrecy::SecretString {
+    pub(crate) fn key(&self) -> secrecy::SecretString {
         self.issuer.key().serialize_pem().into()
     }
 
@@ -124,7 +124,7 @@ impl Authority {
     }
 
     /// A certificate for the server under these addresses, besides the names that services use.
-    pub fn server(&self, addresses: &[IpAddr]) -> Result<Identity, TlsError> {
+    pub(crate) fn server(&self, addresses: &[IpAddr]) -> Result<Identity, TlsError> {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
         params.subject_alt_names.extend(addresses.iter().map(|ip| SanType::IpAddress(*ip)));
@@ -134,7 +134,7 @@ impl Authority {
     }
 
     /// A certificate for a user and its groups.
-    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, TlsError> {
+    pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, TlsError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
         if let [group, ..] = groups {
@@ -145,7 +145,11 @@ impl Authority {
     }
 
     /// The TLS configuration of a server; clients may show certificates of this authority or of `others` (PEM).
-    pub fn server_config(&self, identity: Identity, others: Option<&str>) -> Result<ServerConfig, TlsError> {
+    pub(crate) fn server_config(
+        &self,
+        identity: Identity,
+        others: Option<&str>,
+    ) -> Result<ServerConfig, TlsError> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone())?;
         if let Some(pem) = others {
@@ -170,7 +174,7 @@ impl Authority {
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Serves TLS until told to stop, then lets requests finish for a moment.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     config: ServerConfig,
     service: ApiService,

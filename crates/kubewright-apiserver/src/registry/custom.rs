@@ -217,15 +217,13 @@ impl Custom {
         draft.written(Written { version: storage.gvk().version.as_str().into(), schema })
     }
 
-    /// Takes away what the schema does not have and fills in its defaults; says what went.
-    pub fn settle(&self, object: &mut Json) -> Vec<String> {
-        let mut gone = Vec::new();
+    /// Prunes unknown fields and fills in the schema's defaults.
+    pub(crate) fn canonicalise(&self, object: &mut Json) {
         as_value(object, |value| {
-            gone = self.resource().prune(value);
+            self.resource().prune(value);
             self.resource().apply_defaults(value);
             self.resource().settle_metadata(value);
         });
-        gone
     }
 
     /// A write of `/status` changes nothing but the status and its owners.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How an object is shown in events that are not plain JSON of the stored version.
-pub type Render = Box<dyn Fn(&Descriptor, &Object) -> Value + Send + Sync>;
+pub(crate) type Render = Box<dyn Fn(&Descriptor, &Object) -> Value + Send + Sync>;
 
 /// Bookmarks come this often.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
@@ -26,7 +26,7 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frames {
+pub(crate) enum Frames {
     /// One line each.
     Json,
     /// A message each, after its length.
@@ -55,7 +55,11 @@ struct Watch {
 }
 
 /// The body of a watch.
-pub fn stream(mut answer: WatchAnswer, frames: Frames, render: Option<Render>) -> BoxStream<'static, Bytes> {
+pub(crate) fn stream(
+    mut answer: WatchAnswer,
+    frames: Frames,
+    render: Option<Render>,
+) -> BoxStream<'static, Bytes> {
     let now = Instant::now();
     let ends = now + answer.timeout;
     let initial = std::mem::take(&mut answer.initial);

@@ -2,10 +2,10 @@
 
 use kubewright_apiserver::{
     ApiServer,
-    admission::{Attributes, Chain, Operation, Plugin},
+    admission::{Attributes, Chain, Context, Operation, Plugin},
     authn::{RequestAuthenticator, User},
     authz::{Access, Authorize, Opinion},
-    registry::Registry,
+    registry::ObjectReader,
     status::Status,
 };
 use serde_json::{Value, json};
@@ -39,14 +39,14 @@ impl Plugin for Own {
         "Own"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation == Operation::Create && attributes.is("", "configmaps") {
             attributes.object["metadata"]["labels"] = json!({"seen": "yes"});
         }
         Ok(())
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.name() == "forbidden" { Err(attributes.forbid("by its name")) } else { Ok(()) }
     }
 }
@@ -85,11 +85,11 @@ impl Plugin for Curious {
         "Curious"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         Self::look(attributes)
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         Self::look(attributes)
     }
 }
@@ -116,7 +116,7 @@ async fn whoever_looks_at_a_new_object_finds_its_managers() {
 struct Door;
 
 impl RequestAuthenticator for Door {
-    fn authenticate(&self, _: &Registry, headers: &http::HeaderMap) -> Result<Option<User>, Status> {
+    fn authenticate(&self, _: &dyn ObjectReader, headers: &http::HeaderMap) -> Result<Option<User>, Status> {
         match headers.get("x-remote-user").and_then(|value| value.to_str().ok()) {
             None => Ok(None),
             Some("mallory") => Err(Status::unauthorized()),
@@ -124,7 +124,7 @@ impl RequestAuthenticator for Door {
         }
     }
 
-    fn token(&self, _: &Registry, token: &str) -> Option<User> {
+    fn token(&self, _: &dyn ObjectReader, token: &str) -> Option<User> {
         (token == "opensesame").then(|| User { name: "ali".into(), ..User::default() })
     }
 }
@@ -164,11 +164,11 @@ async fn an_own_authenticator_says_who_asks() {
 struct Robots;
 
 impl Authorize for Robots {
-    fn authorize(&self, _: &Registry, user: &User, access: &Access<'_>) -> Opinion {
+    fn authorize(&self, _: &dyn ObjectReader, user: &User, access: &Access<'_>) -> Opinion {
         match (user.name.as_str(), access.resource) {
             (_, "secrets") => Opinion::Deny("not here".into()),
             ("robot", _) => Opinion::Allow("a robot".into()),
-            _ => Opinion::None,
+            _ => Opinion::NoOpinion,
         }
     }
 }

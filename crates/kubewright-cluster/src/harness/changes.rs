@@ -35,7 +35,7 @@ impl Changes {
     /// The changes of a server from now on.
     pub(crate) fn stored(server: &ApiServer) -> Self {
         let registry = Arc::clone(server.registry());
-        Self::Stored { since: registry.storage.revision(), registry }
+        Self::Stored { since: registry.storage().revision(), registry }
     }
 
     /// The newest objects that have changed, oldest first. Of those that cost a request each, not more than `limit`.
@@ -94,7 +94,7 @@ fn is_restless(resource: &str) -> bool {
 
 /// How many objects there are, and the newest of them.
 fn newest(registry: &Registry) -> (usize, String) {
-    let snapshot = registry.storage.snapshot();
+    let snapshot = registry.storage().snapshot();
     let (mut count, mut newest) = (0, (0, String::new()));
     for resource in snapshot.resources().filter(|name| !is_restless(name)) {
         for (key, object) in snapshot.collection(resource).range(None, None) {
@@ -110,7 +110,7 @@ fn newest(registry: &Registry) -> (usize, String) {
 fn stored_since(registry: &Registry, since: u64) -> Vec<Seen> {
     let types = registry.types();
     let kinds: BTreeMap<&Arc<str>, &str> = types.all().iter().map(|ty| (&ty.storage, &*ty.kind)).collect();
-    let snapshot = registry.storage.snapshot();
+    let snapshot = registry.storage().snapshot();
     let mut objects = Vec::new();
     for resource in snapshot.resources() {
         let Some(kind) = kinds.get(resource) else { continue };

@@ -16,14 +16,15 @@ mod validating;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use self::compile::mutation as mutation_of;
-pub(in crate::admission) use self::mutating::settled;
+pub(in crate::admission) use self::mutating::with_defaults;
 pub use self::{
     mutating::MutatingAdmissionPolicy, typecheck::checked_status, validating::ValidatingAdmissionPolicy,
 };
 use super::{Attributes, matching::resources_match};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
+        Types,
         descriptor::{Descriptor, Json},
         json::{object, text},
     },
@@ -46,10 +47,10 @@ impl Binding {
     }
 
     /// Whether it puts its policy in force for a write.
-    fn matches(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<bool, Status> {
+    fn matches(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<bool, Status> {
         match object(&self.spec, "matchResources") {
             None => Ok(true),
-            Some(criteria) => Ok(resources_match(criteria, registry, attributes)?.is_some()),
+            Some(criteria) => Ok(resources_match(criteria, context, attributes)?.is_some()),
         }
     }
 }
@@ -66,12 +67,12 @@ fn by_policy(bindings: &[Arc<Binding>]) -> BTreeMap<&str, Vec<&Arc<Binding>>> {
 /// The type as which a write matches the constraints of a policy.
 fn constraints_match(
     spec: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Arc<Descriptor>>, Status> {
     match object(spec, "matchConstraints") {
         None => Ok(None),
-        Some(criteria) => resources_match(criteria, registry, attributes),
+        Some(criteria) => resources_match(criteria, context, attributes),
     }
 }
 
@@ -81,10 +82,9 @@ fn ignores_failures(spec: &Json) -> bool {
 }
 
 /// The type of a policy's parameters; an error where there is none of that name.
-fn param_type(spec: &Json, registry: &Registry) -> Result<Option<Arc<Descriptor>>, String> {
+fn param_type(spec: &Json, types: &Types) -> Result<Option<Arc<Descriptor>>, String> {
     let Some(kind) = object(spec, "paramKind") else { return Ok(None) };
     let (version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
-    let types = registry.types();
     if let Some(ty) = types.all().iter().find(|ty| ty.kind == kind && ty.api_version() == version) {
         return Ok(Some(Arc::clone(ty)));
     }

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Https;
 use crate::registry::{
-    Registry,
-    json::{Json, at, object, objects, text, text_at},
+    ObjectReader,
+    json::{self, Json, at, object, text, text_at},
 };
 
 /// Where a webhook is.
@@ -43,7 +43,7 @@ pub trait ServiceResolver: fmt::Debug + Send + Sync + 'static {
     /// The host and port to connect to.
     fn resolve(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         namespace: &str,
         name: &str,
         port: u16,
@@ -57,13 +57,13 @@ pub struct ClusterServices;
 impl ServiceResolver for ClusterServices {
     fn resolve(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         namespace: &str,
         name: &str,
         port: u16,
     ) -> Result<(String, u16), String> {
         let key = ObjectKey::new(Some(namespace), name);
-        let service = registry.storage.get("services", &key);
+        let service = objects.get("services", &key);
         let service = service.ok_or_else(|| format!("service {name:?} not found"))?.decode();
         let empty = Json::new();
         let spec = object(&service, "spec").unwrap_or(&empty);
@@ -71,7 +71,7 @@ impl ServiceResolver for ClusterServices {
             return Ok((text(spec, "externalName").to_owned(), port));
         }
         let has_port = |p: &Json| p.get("port").and_then(Value::as_u64) == Some(u64::from(port));
-        if !objects(spec, "ports").any(has_port) {
+        if !json::objects(spec, "ports").any(has_port) {
             return Err(format!("no service port {port} found for service {name:?}"));
         }
         Ok((format!("{name}.{namespace}.svc"), port))
@@ -110,12 +110,12 @@ impl Webhooks {
     /// `failed calling webhook "NAME": `.
     pub async fn post(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         client_config: &Json,
         limit: Duration,
         body: &Value,
     ) -> Result<Value, String> {
-        let target = self.target(registry, client_config, limit)?;
+        let target = self.target(objects, client_config, limit)?;
         self.exchange(&target, limit, body).await.map_err(|why| format!("failed to call webhook: {why}"))
     }
 
@@ -132,7 +132,7 @@ impl Webhooks {
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
     }
 
-    fn target(&self, registry: &Registry, config: &Json, limit: Duration) -> Result<Target, String> {
+    fn target(&self, objects: &dyn ObjectReader, config: &Json, limit: Duration) -> Result<Target, String> {
         let parameter = format!("timeout={}s", limit.as_secs());
         let authority = Some(text(config, "caBundle")).filter(|bundle| !bundle.is_empty());
         let authority = authority
@@ -163,7 +163,7 @@ impl Webhooks {
         let url = format!("https://{server_name}:{asked}{path}");
         let (host, port) = self
             .resolver
-            .resolve(registry, namespace, name, asked)
+            .resolve(objects, namespace, name, asked)
             .map_err(|why| format!("failed to call webhook: Post {url:?}: {why}"))?;
         Ok(Target { url, server_name, host, port, path, authority })
     }

@@ -1,8 +1,9 @@
-//! The query options of lists and watches, and their rules.
+//! Options of list, watch and deletecollection.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
+    http::RequestInfo,
     registry::{
         descriptor::Descriptor,
         selector::{FieldSelector, LabelSelector},
@@ -12,25 +13,25 @@ use crate::{
     storage::Object,
 };
 
-/// How a list's version is meant.
+/// `resourceVersionMatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// Exactly this one.
+    /// Exactly this version.
     Exact,
-    /// This one or a later one.
+    /// This version or a later one.
     NotOlderThan,
 }
 
 /// The options of list, watch and deletecollection.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    /// Which labels.
+    /// The label selector.
     pub labels: LabelSelector,
-    /// Which fields.
+    /// The field selector.
     pub fields: FieldSelector,
-    /// A watch rather than a list.
+    /// Whether this is a watch.
     pub watch: bool,
-    /// Send bookmarks.
+    /// Whether to send bookmarks.
     pub bookmarks: bool,
     /// The version, as sent.
     pub resource_version: String,
@@ -38,25 +39,25 @@ pub struct ListOptions {
     pub version_match: Option<Match>,
     /// Seconds after which a watch ends.
     pub timeout: Option<u64>,
-    /// Most items of a page; 0 is all.
+    /// The limit of items per page; 0 for none.
     pub limit: usize,
     /// The token of the next page.
     pub continues: String,
-    /// Begin a watch with what exists.
+    /// Whether a watch begins with the existing objects.
     pub initial_events: Option<bool>,
 }
 
-/// A boolean of a query: anything but nothing, "false" and "0" is true, as upstream reads it.
+/// Parses a boolean of a query: anything but "false" and "0" is true, as upstream.
 pub fn flag(value: &str) -> bool {
     !value.eq_ignore_ascii_case("false") && value != "0"
 }
 
-/// The error text of a number that is none.
+/// Returns the error of a malformed number.
 fn not_a_number(function: &str, value: &str) -> String {
     format!("strconv.{function}: parsing {value:?}: invalid syntax")
 }
 
-/// A revision out of a version text; empty is 0. The error is upstream's message.
+/// Parses a `resourceVersion`; empty is 0. The error is upstream's message.
 pub fn revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -66,18 +67,14 @@ pub fn revision(text: &str) -> Result<u64, String> {
 }
 
 impl ListOptions {
-    /// Reads the options out of a query.
-    pub fn parse<'a>(query: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Status> {
-        let mut options = Self::default();
-        let (mut version_match, mut labels, mut fields) = ("", "", "");
-        for (key, value) in query {
+    /// Parses the options of a request.
+    pub(crate) fn parse(info: &RequestInfo) -> Result<Self, Status> {
+        let mut options = Self { watch: info.verb == "watch", ..Self::default() };
+        let mut version_match = "";
+        for (key, value) in info.query.iter() {
             let number =
                 || value.parse::<i64>().map_err(|_| Status::bad_request(not_a_number("ParseInt", value)));
             match key {
-                "labelSelector" => labels = value,
-                "fieldSelector" => fields = value,
-                // A value that is neither yes nor no lists: streaming at someone who did not ask hangs them.
-                "watch" => options.watch = matches!(value, "1" | "true" | "True" | "TRUE" | "t" | ""),
                 "allowWatchBookmarks" => options.bookmarks = flag(value),
                 "resourceVersion" => value.clone_into(&mut options.resource_version),
                 "resourceVersionMatch" => version_match = value,
@@ -88,8 +85,8 @@ impl ListOptions {
                 _ => {}
             }
         }
-        options.labels = LabelSelector::parse(labels).map_err(Status::bad_request)?;
-        options.fields = FieldSelector::parse(fields).map_err(Status::bad_request)?;
+        options.labels = info.label_selector.clone().map_err(Status::bad_request)?;
+        options.fields = info.field_selector.clone().map_err(Status::bad_request)?;
         options.check(version_match)?;
         options.version_match = match version_match {
             "Exact" => Some(Match::Exact),
@@ -152,7 +149,7 @@ impl ListOptions {
         Err(Status::invalid(About { group: "meta.k8s.io", kind: "ListOptions", name: "" }, &errors))
     }
 
-    /// The selection of a type, or 400 when it asks for a field that the type does not offer.
+    /// Returns the selection for a type, or 400 for a field that the type cannot be selected by.
     pub fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
         let mut fields = Vec::new();
         for term in &self.fields.terms {
