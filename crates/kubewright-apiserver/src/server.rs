@@ -39,7 +39,7 @@ impl ApiServer {
     ///
     /// ```
     /// use kube::Api;
-    /// use kubewright::k8s_openapi::api::core::v1::Namespace;
+    /// use k8s_openapi::api::core::v1::Namespace;
     /// use kubewright_apiserver::ApiServer;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

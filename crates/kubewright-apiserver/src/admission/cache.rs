@@ -1,4 +1,4 @@
-//! What is made of stored configuration, kept until the configuration changes.
+//! Cache of compiled configuration objects.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::{admission::Context, registry::descriptor::Json};
 
-/// What is made of the objects of one collection, by name.
+/// The compiled objects of one collection, by name.
 pub(super) struct Compiled<T> {
     collection: &'static str,
     make: fn(&Json) -> T,
@@ -24,7 +24,7 @@ impl<T> Compiled<T> {
         Self { collection, make, known: Mutex::default() }
     }
 
-    /// Everything there is now, in the order of names.
+    /// Returns all objects of the collection, compiled, in the order of names.
     pub(super) fn all(&self, context: &Context<'_>) -> Vec<Arc<T>> {
         let stored = context.objects.snapshot().collection(self.collection);
         if stored.is_empty() {

@@ -23,7 +23,7 @@ fn is_about(attributes: &Attributes<'_>, subresource: &str) -> bool {
         && attributes.call.subresource == subresource
 }
 
-/// Whether the user may do something with a signer, by its name or by all of its domain.
+/// Returns whether the user may do something with a signer, by its name or by all of its domain.
 fn may(context: &Context<'_>, attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
     [signer, &domain].into_iter().any(|name| {
@@ -35,7 +35,7 @@ fn may(context: &Context<'_>, attributes: &Attributes<'_>, verb: &str, signer: &
 
 /// `CertificateApproval`: only those approve who may approve for the signer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateApproval;
+pub(crate) struct CertificateApproval;
 
 impl Plugin for CertificateApproval {
     fn name(&self) -> &'static str {
@@ -56,7 +56,7 @@ impl Plugin for CertificateApproval {
 
 /// `CertificateSigning`: only those sign who may sign for the signer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateSigning;
+pub(crate) struct CertificateSigning;
 
 impl Plugin for CertificateSigning {
     fn name(&self) -> &'static str {
@@ -80,9 +80,9 @@ impl Plugin for CertificateSigning {
     }
 }
 
-/// `CertificateSubjectRestriction`: nobody becomes a master by certificate.
+/// `CertificateSubjectRestriction`: refuses client certificates of `system:masters`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateSubject;
+pub(crate) struct CertificateSubject;
 
 impl Plugin for CertificateSubject {
     fn name(&self) -> &'static str {
@@ -110,7 +110,7 @@ impl Plugin for CertificateSubject {
     }
 }
 
-/// Whether a request has an organisation of that name: the attribute `2.5.4.10` with a text right behind it.
+/// Returns whether a request has an organisation of that name: the attribute `2.5.4.10` with a text right behind it.
 fn names_organisation(der: &[u8], name: &str) -> bool {
     const ORGANISATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
     let behind = der.windows(ORGANISATION.len()).enumerate().filter(|(_, window)| *window == ORGANISATION);

@@ -1,4 +1,4 @@
-//! The plugins of a server, in order.
+//! The chain of admission plugins.
 
 use std::sync::Arc;
 
@@ -20,8 +20,7 @@ use crate::{
     status::Status,
 };
 
-/// The order of the plugins that there are. What users of the cluster bring comes after everything that is built in,
-/// and what is charged comes last.
+/// The order of all plugins. Policies and webhooks come after the built-in plugins, and quota last.
 const ORDER: [&str; 28] = [
     "NamespaceLifecycle",
     "NamespaceExists",
@@ -52,10 +51,10 @@ const ORDER: [&str; 28] = [
     "ResourceQuota",
     "AlwaysDeny",
 ];
-/// The place of plugins that the server does not know.
+/// The place of custom plugins.
 const OWN: &str = "";
 
-/// The plugins that are there but off.
+/// Returns a plugin that is off by default.
 fn optional(name: &str) -> Option<Slot> {
     Some(Slot::Local(match name {
         "AlwaysDeny" => Arc::new(AlwaysDeny),
@@ -70,7 +69,7 @@ fn optional(name: &str) -> Option<Slot> {
     }))
 }
 
-/// A name that no plugin has.
+/// No plugin has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no admission plugin {name:?} to switch {switch}; known are: {known}")]
 pub struct UnknownPlugin {
@@ -78,7 +77,7 @@ pub struct UnknownPlugin {
     pub name: String,
     /// `on` or `off`.
     pub switch: &'static str,
-    /// The names that there are.
+    /// The known names.
     pub known: String,
 }
 
@@ -117,12 +116,12 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// The plugins that are on by default.
+    /// Creates the chain of the plugins that are on by default.
     pub fn standard() -> Self {
         Self::calling(Webhooks::default())
     }
 
-    /// The same, with webhooks called in a way of one's own.
+    /// Creates the default chain with a custom client of webhooks.
     pub fn calling(webhooks: Webhooks) -> Self {
         Self::default()
             .own(NamespaceLifecycle)
@@ -154,13 +153,13 @@ impl Chain {
         self.insert(Slot::Remote(Arc::new(plugin)))
     }
 
-    /// Adds a plugin, before those that run what users of the cluster bring.
+    /// Adds a custom plugin, before policies and webhooks.
     #[must_use]
     pub fn with(self, plugin: impl Plugin) -> Self {
         Self { has_custom_plugins: true, ..self.own(plugin) }
     }
 
-    /// Adds a plugin that asks outside of the process.
+    /// Adds a custom plugin that calls other processes, before policies and webhooks.
     #[must_use]
     pub fn with_remote(self, plugin: impl RemotePlugin) -> Self {
         Self { has_custom_plugins: true, ..self.own_remote(plugin) }
@@ -178,7 +177,7 @@ impl Chain {
         self
     }
 
-    /// Switches a plugin on that the server has but does not use unless told to, as `--enable-admission-plugins` does.
+    /// Enables a plugin that is off by default, as `--enable-admission-plugins` does.
     pub fn enable(self, name: &str) -> Result<Self, UnknownPlugin> {
         if self.names().any(|known| known == name) {
             return Ok(self);
@@ -190,7 +189,7 @@ impl Chain {
         Err(UnknownPlugin { name: name.to_owned(), switch: "on", known: known.join(", ") })
     }
 
-    /// Leaves a plugin out, as `--disable-admission-plugins` does.
+    /// Disables a plugin, as `--disable-admission-plugins` does.
     pub fn without(mut self, name: &str) -> Result<Self, UnknownPlugin> {
         let before = self.slots.len();
         let known = self.names().collect::<Vec<_>>().join(", ");
@@ -201,12 +200,12 @@ impl Chain {
         Ok(self)
     }
 
-    /// The names of the plugins, in order.
+    /// Returns the names of the plugins, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.slots.iter().map(Slot::name)
     }
 
-    /// Lets every plugin change the object; all of them again when one outside of the process did.
+    /// Runs the mutating plugins; all of them again if a remote one changed the object.
     pub async fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         self.round(context, attributes).await?;
         if attributes.rounds.wanted {
@@ -227,7 +226,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Lets every plugin refuse the object.
+    /// Runs the validating plugins.
     pub async fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         for slot in &self.slots {
             match slot {
@@ -239,7 +238,7 @@ impl Chain {
     }
 }
 
-/// A webhook that spoils `managedFields` does not get its way with them.
+/// Restores `managedFields` that a webhook has made invalid.
 fn keep_managers_readable(attributes: &mut Attributes<'_>) {
     let Some(before) = attributes.rounds.managers.take() else { return };
     let now = meta(&attributes.object).get("managedFields");

@@ -1,6 +1,6 @@
 //! Plugins that fill in classes and hold pods and claims to them.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
@@ -31,7 +31,7 @@ fn default_class(context: &Context<'_>, collection: &str, annotations: &[&str]) 
 
 /// `DefaultStorageClass`: claims that ask for no class get the default one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultStorageClass;
+pub(crate) struct DefaultStorageClass;
 
 impl Plugin for DefaultStorageClass {
     fn name(&self) -> &'static str {
@@ -60,7 +60,7 @@ impl Plugin for DefaultStorageClass {
 
 /// `DefaultIngressClass`: ingresses that ask for no class get the default one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultIngressClass;
+pub(crate) struct DefaultIngressClass;
 
 impl Plugin for DefaultIngressClass {
     fn name(&self) -> &'static str {
@@ -85,7 +85,7 @@ impl Plugin for DefaultIngressClass {
 
 /// `PersistentVolumeClaimResize`: claims grow only where their class lets them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ClaimResize;
+pub(crate) struct ClaimResize;
 
 impl Plugin for ClaimResize {
     fn name(&self) -> &'static str {
@@ -123,7 +123,7 @@ impl Plugin for ClaimResize {
 
 /// `RuntimeClass`: pods of a class carry its overhead and go where its nodes are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RuntimeClass;
+pub(crate) struct RuntimeClass;
 
 impl RuntimeClass {
     fn class(context: &Context<'_>, attributes: &Attributes<'_>) -> Result<Option<Json>, Status> {
@@ -141,7 +141,7 @@ impl RuntimeClass {
 
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Whether two lists of resources are the same amounts.
+/// Returns whether two lists of resources are the same amounts.
 fn same_amounts(a: Option<&Json>, b: Option<&Json>) -> bool {
     let amounts = |list: Option<&Json>| -> Vec<(String, Option<i128>)> {
         list.into_iter().flatten().map(|(key, value)| (key.clone(), quantity::parse(value))).collect()
@@ -223,7 +223,7 @@ fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Whether whatever one toleration tolerates, another does too.
+/// Returns whether whatever one toleration tolerates, another does too.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Expressions about a request: which names they have, and `matchConditions`.
+//! CEL expressions about a request: their variables, and `matchConditions`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -95,7 +95,7 @@ pub(crate) fn compile(text: &str, names: &Environment, wanted: &[&str]) -> Resul
     }
 }
 
-/// What an evaluation failed with, in the words of a refusal.
+/// Returns the message of a failed evaluation.
 pub(super) fn failed(text: &str, failure: &Failure) -> String {
     match failure {
         Failure::OutOfBudget => failure.to_string(),
@@ -139,7 +139,7 @@ impl Inputs {
             .value("params", &self.params)
     }
 
-    /// The same with `authorizer`.
+    /// Returns the activation with `authorizer`.
     pub(super) fn activate_asking<'v>(
         &'v self,
         variables: &'v [(String, Result<Program, String>)],
@@ -169,7 +169,7 @@ impl Conditions {
         self.programs.is_empty()
     }
 
-    /// Whether all hold; one that does not decides even if others fail. `ignore` is the failure policy.
+    /// Returns whether all conditions hold. A false one decides even if others fail. `ignore` is the failure policy.
     pub(super) fn hold(
         &self,
         inputs: &Inputs,

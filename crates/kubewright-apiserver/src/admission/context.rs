@@ -1,4 +1,4 @@
-//! What admission plugins get besides the write itself.
+//! Read access to the cluster, for admission plugins.
 
 use std::fmt;
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitRanger;
+pub(crate) struct LimitRanger;
 
 /// All limits of a namespace.
 fn limits(context: &Context<'_>, namespace: &str) -> Vec<Json> {

@@ -3,9 +3,9 @@
 //! A [`Chain`] is a list of plugins. Each may change the object (`admit`) and then, after all have, refuse it
 //! (`validate`). A [`Context`] gives them read access to the cluster.
 //!
-//! - A rule of your own: implement [`Plugin`] and add it with [`Chain::with`].
-//! - Somebody outside of the process has to be asked: [`RemotePlugin`].
-//! - Rules that users of the cluster bring: [`policy`] (expressions) and [`webhook`] (servers).
+//! - A custom rule: implement [`Plugin`] and add it with [`Chain::with`].
+//! - A rule that calls another process: [`RemotePlugin`].
+//! - Rules that are objects of the cluster: [`policy`] (expressions) and [`webhook`] (servers).
 //!
 //! ```
 //! use kubewright_apiserver::{
@@ -14,7 +14,7 @@
 //!     status::Status,
 //! };
 //!
-//! /// No configuration without an owner.
+//! /// Requires a label on every ConfigMap.
 //! struct Owned;
 //!
 //! impl Plugin for Owned {
@@ -32,7 +32,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use kube::api::{Api, PostParams};
-//! use kubewright::k8s_openapi::api::core::v1::ConfigMap;
+//! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! let server = ApiServer::builder().admission(Chain::standard().with(Owned)).in_process()?;
 //! let maps = Api::<ConfigMap>::default_namespaced(server.client());
@@ -70,17 +70,11 @@ use futures::future::BoxFuture;
 
 pub(crate) use self::{
     admit::Admission,
-    conditions::{compile as compile_expression, names as expression_names},
-    matching::REVIEWS,
-    policy::mutation_of,
-};
-pub use self::{
-    attributes::{Attributes, Operation},
     certificates::{CertificateApproval, CertificateSigning, CertificateSubject},
-    chain::{Chain, UnknownPlugin},
     classes::{ClaimResize, DefaultIngressClass, DefaultStorageClass, RuntimeClass},
-    context::Context,
+    conditions::{compile as compile_expression, names as expression_names},
     limits::LimitRanger,
+    matching::REVIEWS,
     namespace::NamespaceLifecycle,
     nodes::TaintNodes,
     optional::{
@@ -90,14 +84,20 @@ pub use self::{
     owners::OwnerReferences,
     pods::{DefaultTolerationSeconds, Priority, StorageProtection},
     podsecurity::PodSecurity,
+    policy::mutation_of,
     quota::ResourceQuota,
     service_accounts::ServiceAccount,
 };
+pub use self::{
+    attributes::{Attributes, Operation},
+    chain::{Chain, UnknownPlugin},
+    context::Context,
+};
 use crate::status::Status;
 
-/// One rule of admission.
+/// An admission plugin.
 pub trait Plugin: Send + Sync + 'static {
-    /// The name, as `--enable-admission-plugins` writes it.
+    /// Returns the name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
     /// Changes the object, or refuses the request.
@@ -106,16 +106,16 @@ pub trait Plugin: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Refuses what must not be stored.
+    /// Refuses the request after all plugins have changed the object.
     fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let _ = (context, attributes);
         Ok(())
     }
 }
 
-/// A rule of admission that asks somebody outside of the process: webhooks.
+/// An admission plugin that calls other processes: webhooks.
 pub trait RemotePlugin: Send + Sync + 'static {
-    /// The name, as `--enable-admission-plugins` writes it.
+    /// Returns the name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
     /// Changes the object, or refuses the request.
@@ -128,7 +128,7 @@ pub trait RemotePlugin: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Refuses what must not be stored.
+    /// Refuses the request after all plugins have changed the object.
     fn validate<'a>(
         &'a self,
         context: &'a Context<'_>,

@@ -1,6 +1,6 @@
 //! `NamespaceLifecycle`: nothing new where there is no namespace, or where it is going away.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::json;
 
 use super::{Attributes, Operation, Plugin};
@@ -14,7 +14,7 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NamespaceLifecycle;
+pub(crate) struct NamespaceLifecycle;
 
 impl Plugin for NamespaceLifecycle {
     fn name(&self) -> &'static str {

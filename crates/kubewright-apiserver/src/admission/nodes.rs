@@ -11,7 +11,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TaintNodes;
+pub(crate) struct TaintNodes;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 

@@ -19,9 +19,9 @@ fn spec(pod: &Json) -> Option<&Json> {
     object(pod, "spec")
 }
 
-/// `AlwaysPullImages`: nobody runs an image that they may not pull.
+/// `AlwaysPullImages`: sets the pull policy of all images to Always.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AlwaysPullImages;
+pub(crate) struct AlwaysPullImages;
 
 impl AlwaysPullImages {
     fn images(pod: &Json) -> Vec<&str> {
@@ -83,7 +83,7 @@ impl Plugin for AlwaysPullImages {
 
 /// `LimitPodHardAntiAffinityTopology`: pods keep away from each other by node and by nothing wider.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitAntiAffinity;
+pub(crate) struct LimitAntiAffinity;
 
 impl Plugin for LimitAntiAffinity {
     fn name(&self) -> &'static str {
@@ -110,9 +110,9 @@ impl Plugin for LimitAntiAffinity {
 
 /// `ExtendedResourceToleration`: pods that ask for special hardware tolerate the nodes that have it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ExtendedResourceToleration;
+pub(crate) struct ExtendedResourceToleration;
 
-/// Whether a resource is one that somebody else than Kubernetes counts.
+/// Returns whether a resource is an extended resource.
 fn is_extended(resource: &str) -> bool {
     resource
         .split_once('/')
@@ -152,7 +152,7 @@ impl Plugin for ExtendedResourceToleration {
 
 /// `PodNodeSelector`: the pods of a namespace go to the nodes that its annotation names.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PodNodeSelector;
+pub(crate) struct PodNodeSelector;
 
 impl Plugin for PodNodeSelector {
     fn name(&self) -> &'static str {
@@ -163,7 +163,7 @@ impl Plugin for PodNodeSelector {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let key = kubewright::ObjectKey::cluster(attributes.namespace());
+        let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
         let Some(namespace) = context.objects.get("namespaces", &key) else { return Ok(()) };
         let namespace = namespace.decode();
         let annotations = object(meta(&namespace), "annotations");
@@ -191,7 +191,7 @@ impl Plugin for PodNodeSelector {
 
 /// `NamespaceExists`: nothing is written where there is no namespace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NamespaceExists;
+pub(crate) struct NamespaceExists;
 
 impl Plugin for NamespaceExists {
     fn name(&self) -> &'static str {
@@ -203,7 +203,7 @@ impl Plugin for NamespaceExists {
         if namespace.is_empty() {
             return Ok(());
         }
-        let found = context.objects.get("namespaces", &kubewright::ObjectKey::cluster(namespace));
+        let found = context.objects.get("namespaces", &kubewright_core::ObjectKey::cluster(namespace));
         found
             .map(drop)
             .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))
@@ -212,7 +212,7 @@ impl Plugin for NamespaceExists {
 
 /// `AlwaysDeny`: nothing is written at all.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AlwaysDeny;
+pub(crate) struct AlwaysDeny;
 
 impl Plugin for AlwaysDeny {
     fn name(&self) -> &'static str {

@@ -1,4 +1,5 @@
-//! `OwnerReferencesPermissionEnforcement`: nobody has objects deleted, or keeps them from it, by way of their owners.
+//! `OwnerReferencesPermissionEnforcement`: changing owner references requires permission to delete the object, and blocking
+//! the deletion of an owner that to update its finalizers.
 //!
 //! Off unless told to. Operators meet it on clusters that are stricter than most: one that sets `blockOwnerDeletion` needs
 //! the right to update the finalizers of the owner.
@@ -18,7 +19,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OwnerReferences;
+pub(crate) struct OwnerReferences;
 
 fn owners(object: &Json) -> &[Value] {
     list(meta(object), "ownerReferences")
@@ -34,7 +35,7 @@ impl OwnerReferences {
         if decision.allowed { Ok(()) } else { Err(format!("{}, <nil>", decision.reason)) }
     }
 
-    /// Whether the user may update the finalizers of an owner.
+    /// Returns whether the user may update the finalizers of an owner.
     fn may_block(context: &Context<'_>, attributes: &Attributes<'_>, owner: &Json) -> Result<(), String> {
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
         let types = context.objects.types();

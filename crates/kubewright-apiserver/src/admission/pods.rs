@@ -11,7 +11,7 @@ use crate::{
 
 /// `Priority`: a class becomes a number.
 #[derive(Debug)]
-pub struct Priority {
+pub(crate) struct Priority {
     classes: Compiled<Class>,
 }
 
@@ -21,7 +21,7 @@ impl Default for Priority {
     }
 }
 
-/// What a class says.
+/// The content of a priority class.
 #[derive(Debug)]
 struct Class {
     name: String,
@@ -94,7 +94,7 @@ impl Plugin for Priority {
 
 /// `DefaultTolerationSeconds`: pods stay on a node that is not ready for five minutes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultTolerationSeconds;
+pub(crate) struct DefaultTolerationSeconds;
 
 impl Plugin for DefaultTolerationSeconds {
     fn name(&self) -> &'static str {
@@ -126,9 +126,9 @@ impl Plugin for DefaultTolerationSeconds {
     }
 }
 
-/// `StorageObjectInUseProtection`: volumes and claims wait until nobody uses them.
+/// `StorageObjectInUseProtection`: adds the finalizers of volumes and claims that are in use.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StorageProtection;
+pub(crate) struct StorageProtection;
 
 impl Plugin for StorageProtection {
     fn name(&self) -> &'static str {

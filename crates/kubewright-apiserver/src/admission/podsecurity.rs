@@ -1,6 +1,6 @@
 //! `PodSecurity`: the levels `baseline` and `restricted`, by labels of the namespace.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, security_profiles};
@@ -15,7 +15,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PodSecurity;
+pub(crate) struct PodSecurity;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];

@@ -18,7 +18,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ResourceQuota;
+pub(crate) struct ResourceQuota;
 
 impl Plugin for ResourceQuota {
     fn name(&self) -> &'static str {
@@ -120,7 +120,7 @@ fn in_scope(attributes: &Attributes<'_>, quota: &Json) -> bool {
     })
 }
 
-/// What the new object uses of each limited resource, with the notation to print it in.
+/// Returns the usage of each limited resource by the new object, with its notation.
 fn usage(attributes: &Attributes<'_>, hard: &Json) -> Vec<(String, i128, bool)> {
     let ty = attributes.ty();
     let counted = if ty.group.is_empty() {

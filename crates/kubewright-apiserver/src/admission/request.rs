@@ -1,4 +1,4 @@
-//! The request under admission, as expressions and webhooks see it.
+//! The `AdmissionRequest` of a write, for expressions and webhooks.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ pub(super) fn namespace_object(context: &Context<'_>, attributes: &Attributes<'_
     if !attributes.ty().namespaced() {
         return Value::Null;
     }
-    let key = kubewright::ObjectKey::cluster(attributes.namespace());
+    let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
     let Some(stored) = context.objects.get("namespaces", &key) else { return Value::Null };
     let mut namespace = stored.decode();
     let shown = [

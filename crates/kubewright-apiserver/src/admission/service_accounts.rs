@@ -1,9 +1,9 @@
-//! `ServiceAccount`: pods run as somebody, and find a token of theirs where clients look for it.
+//! `ServiceAccount`: sets the account of pods and mounts its token.
 //!
 //! Off unless told to: without the controllers of a cluster no namespace has the account `default`, and every pod would
 //! be refused.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
@@ -13,14 +13,14 @@ use crate::{
     status::Status,
 };
 
-/// Where clients look for their token.
+/// The directory of the mounted token.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The annotation of pods that a kubelet made on its own.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ServiceAccount;
+pub(crate) struct ServiceAccount;
 
 impl ServiceAccount {
     fn ignores(attributes: &Attributes<'_>) -> bool {

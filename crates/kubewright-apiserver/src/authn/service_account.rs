@@ -2,7 +2,7 @@
 //!
 //! A token is valid while its account, and the pod or secret that it is bound to, exist under the same uid.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{User, jwt::SigningKey};

@@ -113,7 +113,7 @@ fn binding<'d>(namespace: Option<&str>, role_kind: &str, mut words: impl Iterato
 }
 
 /// All roles and bindings, each with the plural of its resource.
-pub fn objects() -> Vec<(&'static str, Value)> {
+pub(crate) fn objects() -> Vec<(&'static str, Value)> {
     let mut roles: Vec<Role<'static>> = Vec::new();
     let mut bindings = Vec::new();
     for line in DATA.lines() {

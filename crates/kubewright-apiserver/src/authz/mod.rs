@@ -5,7 +5,7 @@
 //! authorizers implement [`Authorize`] and come before the modes.
 
 mod attributes;
-pub mod bootstrap;
+pub(crate) mod bootstrap;
 mod escalation;
 mod params;
 mod rbac;
@@ -105,7 +105,7 @@ pub trait Authorize: fmt::Debug + Send + Sync + 'static {
 }
 
 /// The authorizers of a server, in order.
-pub struct Authorizer {
+pub(crate) struct Authorizer {
     objects: Arc<dyn ObjectReader>,
     custom: Vec<Arc<dyn Authorize>>,
     modes: Vec<Mode>,
@@ -148,7 +148,7 @@ impl Authorizer {
     }
 
     /// Returns whether a user may do something.
-    pub fn decide(&self, user: &User, access: &Access<'_>) -> Decision {
+    pub(crate) fn decide(&self, user: &User, access: &Access<'_>) -> Decision {
         for custom in &self.custom {
             match custom.authorize(&*self.objects, user, access) {
                 Opinion::Allow(reason) => return Decision { allowed: true, reason },
@@ -176,7 +176,7 @@ impl Authorizer {
     }
 
     /// Returns the rules that hold for a user in a namespace.
-    pub fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
+    pub(crate) fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let mut rules: Vec<Rule> =
             self.custom.iter().flat_map(|custom| custom.rules(&*self.objects, user, namespace)).collect();
         for mode in &self.modes {

@@ -81,7 +81,8 @@ fn binding(authorizer: &Authorizer, call: &Call<'_>, spec: &Json) -> Option<Stri
         "admissionregistration.k8s.io/validatingadmissionpolicies"
     };
     let named = text(spec, "policyName");
-    let policy = authorizer.objects.get(policies, &kubewright::ObjectKey::cluster(named)).map(|o| o.decode());
+    let policy =
+        authorizer.objects.get(policies, &kubewright_core::ObjectKey::cluster(named)).map(|o| o.decode());
     let kind = policy.as_ref().and_then(|policy| object(object(policy, "spec")?, "paramKind"));
     let (group, version, resource) = resource_of(authorizer, kind);
     let reference = object(spec, "paramRef")?;

@@ -9,16 +9,16 @@
 //! | a Scale of an object | the view and the way back | [`resource::scale`] |
 //!
 //! Nothing here stores, serves or waits: the caller holds the objects and the clock. In the server, that is
-//! [`registry::custom`](crate::registry::custom).
+//! `registry::custom`.
 //!
 //! Pitfall: messages name places such as `spec.validation.openAPIV3Schema` that a `apiextensions.k8s.io/v1` object does
 //! not have. The real server validates an older internal form in which whatever all versions share is written
 //! once at the top; people search for those texts, so they are kept.
 
+pub(crate) use kubewright_schema::{dns as names, props};
+
 pub mod definition;
 pub mod jsonpath;
-pub(crate) mod names;
-pub(crate) mod props;
 pub mod resource;
 #[cfg(test)]
 mod seeds;

@@ -1,4 +1,4 @@
-//! What the server serves, told to clients: `/api`, `/apis`, legacy and aggregated.
+//! Discovery: `/api` and `/apis`, legacy and aggregated.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ struct Group<'t> {
     versions: Vec<&'t str>,
 }
 
-/// All groups in the order of discovery: built-in ones by priority, others by name.
+/// Returns all groups in the order of discovery: built-in ones by priority, others by name.
 fn groups(types: &Types) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = GROUPS
         .iter()
@@ -49,7 +49,7 @@ fn groups(types: &Types) -> Vec<Group<'_>> {
     groups
 }
 
-/// Stable before beta before alpha, newer before older, anything else by name.
+/// Returns the sort key of versions: stable before beta before alpha, newer before older, anything else by name.
 fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u64>, std::cmp::Reverse<u64>, String) {
     let parsed = (|| {
         let rest = version.strip_prefix('v')?;
@@ -165,7 +165,7 @@ pub(crate) fn api_resources(types: &Types, group: &str, version: &str) -> Option
     Some(list)
 }
 
-/// Nothing can be added to a type whose definition is being deleted, nor changed.
+/// Returns the verbs of a type; without those that write if its definition is being deleted.
 fn verbs(ty: &Descriptor) -> Vec<&Text> {
     let terminating = ty.custom.as_ref().is_some_and(Custom::is_terminating);
     let offered = |verb: &&Text| !terminating || !matches!(verb.as_ref(), "create" | "patch" | "update");
@@ -221,7 +221,7 @@ fn aggregated_version(types: &Types, group: &str, version: &str, custom: bool) -
     json!({"version": version, "resources": resources, "freshness": "Current"})
 }
 
-/// The aggregated form of `/api` (`core`) or `/apis`, in a version of `apidiscovery.k8s.io`.
+/// Returns the aggregated form of `/api` (`core`) or `/apis`, in a version of `apidiscovery.k8s.io`.
 pub(crate) fn aggregated(types: &Types, core: bool, version: &str) -> Value {
     let items: Vec<Value> = if core {
         vec![json!({

@@ -1,8 +1,8 @@
 //! The server as a [`tower::Service`]: in process under a `kube::Client`, or behind TLS.
 //!
-//! A request passes the [`layers`] in kube-apiserver's order; [`service`] puts them together. Behind them the
-//! [`handler`] serves discovery and documents itself and leaves resources to the [registry](crate::registry).
-//! [`negotiate`], [`decode`] and [`respond`] are about the forms of bodies.
+//! A request passes the layers in `layers`, in kube-apiserver's order; `service` puts them together. Behind them the
+//! `handler` serves discovery and documents itself and leaves resources to the [registry](crate::registry).
+//! `negotiate`, `decode` and `respond` are about the forms of bodies.
 
 mod body;
 pub(crate) mod decode;

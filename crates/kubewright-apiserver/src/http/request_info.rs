@@ -1,4 +1,4 @@
-//! What a request is about, parsed from its method, path and query.
+//! Request info: verb, resource, namespace and name of a request, parsed from method, path and query.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use crate::{
     registry::selector::{FieldSelector, LabelSelector},
 };
 
-/// What a request is about. Parsed once, by the request info layer; all later layers and the handler use this.
+/// Verb, resource, namespace and name of a request. Parsed once, by the request info layer; all later layers and the
+/// handler use it.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestInfo {
     /// Whether the path is that of a resource.

@@ -90,3 +90,62 @@ where
         Box::pin(self.stack.call(request))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::Pin,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use http_body::Frame;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{ApiServer, authn::MASTERS};
+
+    /// A body that records whether it was read.
+    #[derive(Debug, Clone, Default)]
+    struct Recorded(Arc<AtomicBool>);
+
+    impl Recorded {
+        fn was_read(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    impl http_body::Body for Recorded {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let first = !self.0.swap(true, Ordering::SeqCst);
+            Poll::Ready(first.then(|| Ok(Frame::data(Bytes::from_static(b"{}")))))
+        }
+    }
+
+    async fn post(server: &ApiServer, credentials: &str, user: Option<User>) -> (u16, bool) {
+        let body = Recorded::default();
+        let mut request = Request::post("/api/v1/namespaces").header("content-type", "application/json");
+        if !credentials.is_empty() {
+            request = request.header("authorization", credentials);
+        }
+        let service = user.map_or(server.service(), |user| server.service().for_peer(user));
+        let response = service.oneshot(request.body(body.clone()).unwrap()).await.unwrap();
+        (response.status().as_u16(), body.was_read())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_not_read_before_its_user_is_authenticated_and_authorized() {
+        let server = ApiServer::builder().in_process().unwrap();
+        let strict = ApiServer::builder().anonymous_auth(false).in_process().unwrap();
+        let admin = User { name: "admin".into(), groups: vec![MASTERS.into()], ..User::default() };
+        assert_eq!(post(&server, "Bearer wrong", None).await, (401, false));
+        assert_eq!(post(&strict, "", None).await, (401, false), "no credentials");
+        assert_eq!(post(&server, "", None).await, (403, false), "system:anonymous");
+        assert_eq!(post(&server, "", Some(admin)).await, (422, true), "a namespace without a name");
+    }
+}

@@ -1,4 +1,4 @@
-//! TLS for everybody who is not in the process: a certificate authority of its own, made at start.
+//! TLS: the certificate authority of the server, and the listener.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 use super::ApiService;
 use crate::authn::x509;
 
-/// Why TLS could not be set up.
+/// TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A certificate could not be made.
+    /// A certificate cannot be generated.
     #[error("a certificate could not be made: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The TLS library refuses the certificates.
@@ -40,7 +40,7 @@ pub enum TlsError {
     Pem(#[from] rustls::pki_types::pem::Error),
 }
 
-/// A certificate authority that lives as long as the server.
+/// The certificate authority of a server.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, for kubeconfigs.
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The identity of an earlier run.
+    /// Reads a certificate and its key.
     pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         Ok(Self {
             der: CertificateDer::from_pem_slice(certificate.as_bytes())?,
@@ -83,7 +83,7 @@ impl Identity {
 }
 
 impl Authority {
-    /// A new authority.
+    /// Generates an authority.
     pub(crate) fn generate() -> Result<Self, TlsError> {
         let params = Self::params();
         let key = KeyPair::generate()?;
@@ -100,14 +100,14 @@ impl Authority {
         params
     }
 
-    /// The authority of an earlier run.
+    /// Reads the authority of an earlier run.
     pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
         let issuer = Issuer::new(Self::params(), KeyPair::from_pem(key)?);
         Ok(Self { issuer, certificate: certificate.to_owned(), der })
     }
 
-    /// Its key as PEM, to be kept and shown to nobody.
+    /// Returns the key as PEM. It must be kept secret.
     pub(crate) fn key(&self) -> secrecy::SecretString {
         self.issuer.key().serialize_pem().into()
     }
@@ -123,7 +123,7 @@ impl Authority {
         })
     }
 
-    /// A certificate for the server under these addresses, besides the names that services use.
+    /// Issues a certificate for the server at these addresses and under the names of its Service.
     pub(crate) fn server(&self, addresses: &[IpAddr]) -> Result<Identity, TlsError> {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
@@ -133,7 +133,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A certificate for a user and its groups.
+    /// Issues a certificate for a user and its groups.
     pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, TlsError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
@@ -144,7 +144,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// The TLS configuration of a server; clients may show certificates of this authority or of `others` (PEM).
+    /// Returns the TLS configuration of a server that accepts client certificates of this authority and of `others` (PEM).
     pub(crate) fn server_config(
         &self,
         identity: Identity,
@@ -170,10 +170,10 @@ impl Authority {
     }
 }
 
-/// How long connections have to finish once the server stops.
+/// Time for connections to finish once the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves TLS until told to stop, then lets requests finish for a moment.
+/// Serves TLS until `stop` is cancelled, then waits [`GRACE`] for requests to finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     config: ServerConfig,
@@ -189,7 +189,7 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((socket, _)) = accepted else {
-            // Out of file descriptors: give others the time to close theirs.
+            // Out of file descriptors: wait for connections to be closed.
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };

@@ -55,8 +55,8 @@ pub struct Call<'a> {
 
 impl Call<'_> {
     /// Returns the key of an object in the namespace of the request.
-    pub fn key(&self, name: &str) -> kubewright::ObjectKey {
-        kubewright::ObjectKey::new(Some(self.namespace), name)
+    pub fn key(&self, name: &str) -> kubewright_core::ObjectKey {
+        kubewright_core::ObjectKey::new(Some(self.namespace), name)
     }
 
     /// Passes a write through the mutating admission plugins.
@@ -90,7 +90,7 @@ impl Call<'_> {
     }
 
     /// Returns the 422 of a new or changed object. That of a custom resource names the kind in the body.
-    pub fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
+    pub(crate) fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
         let kind = text(object, "kind");
         let group = text(object, "apiVersion").split_once('/').map_or("", |(group, _)| group);
         if self.ty.custom.is_none() {
@@ -100,14 +100,14 @@ impl Call<'_> {
     }
 
     /// Returns the 422 of an object of this type.
-    pub fn invalid(&self, name: &str, errors: &Errors) -> Status {
+    pub(crate) fn invalid(&self, name: &str, errors: &Errors) -> Status {
         Status::invalid(self.ty.about_kind(name), errors)
     }
 }
 
 /// The answer to a request.
 #[derive(Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// A stored object, whose bytes can be sent as they are.
     Stored {
         /// 200 or 201.
@@ -132,17 +132,17 @@ pub enum Answer {
 
 impl Answer {
     /// 200 with an object.
-    pub fn value(value: impl Into<Value>) -> Self {
+    pub(crate) fn value(value: impl Into<Value>) -> Self {
         Self::Value { code: 200, value: value.into() }
     }
 
     /// 201 with an object.
-    pub fn created(value: impl Into<Value>) -> Self {
+    pub(crate) fn created(value: impl Into<Value>) -> Self {
         Self::Value { code: 201, value: value.into() }
     }
 
     /// `kind: Status` of a success without an object.
-    pub fn success(code: u16, details: Option<Json>) -> Self {
+    pub(crate) fn success(code: u16, details: Option<Json>) -> Self {
         let mut value =
             serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
         if let Some(details) = details {

@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// Static for built-in types, owned for custom ones.
-pub type Text = Cow<'static, str>;
+pub(crate) type Text = Cow<'static, str>;
 
 /// The JSON object of an API object.
-pub type Json = Map<String, Value>;
+pub(crate) type Json = Map<String, Value>;
 
 /// Where objects of a type live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,11 +95,11 @@ impl SelectableField {
 
 /// How the object of one version becomes that of the stored version, and back.
 #[derive(Debug, Clone, Copy)]
-pub struct Conversion {
+pub(crate) struct Conversion {
     /// From what is stored to what this version shows.
-    pub from_stored: fn(&mut Json),
+    pub(crate) from_stored: fn(&mut Json),
     /// From what this version takes to what is stored.
-    pub to_stored: fn(&mut Json),
+    pub(crate) to_stored: fn(&mut Json),
 }
 
 /// What a deletion without a propagation policy does with dependents.
@@ -156,18 +156,18 @@ pub struct Descriptor {
     /// Whether list items carry `kind` and `apiVersion` (custom resources do).
     pub typed_items: bool,
     /// Conversion, when this version is not the stored one.
-    pub conversion: Option<Conversion>,
+    pub(crate) conversion: Option<Conversion>,
     /// The functions of the type.
-    pub strategy: &'static Strategy,
+    pub(crate) strategy: &'static Strategy,
     /// The definition behind a custom resource.
-    pub custom: Option<Custom>,
+    pub(crate) custom: Option<Custom>,
     /// The built-in schema, once it was looked up.
-    pub builtin_schema: Found,
+    pub(crate) builtin_schema: Found,
 }
 
 /// A schema that is looked up once. A copy of a type may be given another kind, so it looks for itself.
 #[derive(Debug, Default)]
-pub struct Found(OnceLock<Option<TypeRef>>);
+pub(crate) struct Found(OnceLock<Option<TypeRef>>);
 
 impl Clone for Found {
     fn clone(&self) -> Self {
@@ -245,7 +245,7 @@ impl Descriptor {
             return custom.show(object);
         }
         let mut json = object.decode();
-        self.from_stored(&mut json);
+        self.convert_from_stored(&mut json);
         json
     }
 
@@ -260,9 +260,9 @@ impl Descriptor {
     }
 
     /// Brings an object of the stored version into this one.
-    pub fn from_stored(&self, object: &mut Json) {
+    pub fn convert_from_stored(&self, object: &mut Json) {
         if let Some(custom) = &self.custom {
-            custom.from_stored(object);
+            custom.convert_from_stored(object);
         }
         if let Some(conversion) = self.conversion {
             (conversion.from_stored)(object);

@@ -1,30 +1,30 @@
 //! Served types, stored objects and the verbs on them.
 //!
 //! A [`Registry`] holds the types that are served ([`Descriptor`]s, built in or added at run time) and the storage. A
-//! verb is one function for all types, in [`verbs`]; subresources with an implementation of their own (binding,
-//! eviction, scale, …) are in [`actions`]. What differs between types is data in the descriptor or a function of its
-//! [strategy](strategy); decoding, patches and field ownership are pure functions over schemas, in `schematic`.
+//! verb is one function for all types, in `verbs`; subresources with an implementation of their own (binding, eviction,
+//! scale, …) are in `actions`. What differs between types is data in the descriptor or a function in `strategy`;
+//! decoding, patches and field ownership are pure functions over schemas, in `schematic`.
 //!
 //! The registry knows neither HTTP nor users' rights. Requests reach it through the layers of [`crate::http`], and a
-//! write brings the admission chain that it has to pass in its [`call::Call`].
+//! write brings the admission that it has to pass in its [`Call`].
 
-pub mod actions;
-pub mod builtin;
-pub mod call;
+pub(crate) mod actions;
+pub(crate) mod builtin;
+pub(crate) mod call;
 mod conversion;
-pub mod custom;
+pub(crate) mod custom;
 mod definitions;
-pub mod descriptor;
-pub mod json;
-pub mod objectmeta;
+pub(crate) mod descriptor;
+pub(crate) mod json;
+pub(crate) mod objectmeta;
 pub mod quantity;
 mod reader;
-pub mod schematic;
+pub(crate) mod schematic;
 pub mod selector;
-pub mod semantics;
-pub mod strategy;
-pub mod validation;
-pub mod verbs;
+pub(crate) mod semantics;
+pub(crate) mod strategy;
+pub(crate) mod validation;
+pub(crate) mod verbs;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -47,7 +47,7 @@ pub struct Types {
     by_path: BTreeMap<(String, String, String), Arc<Descriptor>>,
     /// In the order of discovery.
     ordered: Vec<Arc<Descriptor>>,
-    /// Discovery and OpenAPI documents, encoded on first use.
+    /// Discovery and `OpenAPI` documents, encoded on first use.
     documents: Documents,
 }
 
@@ -176,8 +176,10 @@ impl Registry {
         metadata.insert("uid".into(), self.random.uid().into());
         metadata.insert("creationTimestamp".into(), self.now().into());
         let metadata = json::meta(&object);
-        let key =
-            kubewright::ObjectKey::new(Some(json::text(metadata, "namespace")), json::text(metadata, "name"));
+        let key = kubewright_core::ObjectKey::new(
+            Some(json::text(metadata, "namespace")),
+            json::text(metadata, "name"),
+        );
         schematic::canonicalise(&ty, &mut object);
         // An object that is there already was written by an earlier start, and users may have changed it since.
         let _ = self.storage.put(&ty.storage, &key, Expect::Absent, ty.draft(&object));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 
 use super::{Registry, Types};
 use crate::storage::{Object, Snapshot};

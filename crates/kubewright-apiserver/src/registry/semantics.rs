@@ -6,7 +6,7 @@ use super::descriptor::Json;
 
 /// How bodies and answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// `application/json`
     Json,
     /// `application/yaml`
@@ -27,7 +27,7 @@ pub enum FieldValidation {
 
 /// The media types of patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchKind {
+pub(crate) enum PatchKind {
     /// `application/json-patch+json`
     Json,
     /// `application/merge-patch+json`
@@ -40,35 +40,35 @@ pub enum PatchKind {
 
 /// Who writes, for `managedFields`.
 #[derive(Debug, Clone)]
-pub struct Manager<'a> {
+pub(crate) struct Manager<'a> {
     /// The field manager's name.
-    pub name: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
     /// The subresource it writes through; empty for the object itself.
-    pub subresource: &'a str,
+    pub(crate) subresource: &'a str,
     /// The moment, as `metadata` writes it.
-    pub now: &'a str,
+    pub(crate) now: &'a str,
 }
 
 /// A request body as an object, and what the client should be told about it.
 #[derive(Debug)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     /// The object, without unknown fields.
-    pub object: Json,
+    pub(crate) object: Json,
     /// Warnings for the client.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A patch to apply.
 #[derive(Debug)]
-pub struct Patch<'a> {
+pub(crate) struct Patch<'a> {
     /// Which form it has.
-    pub kind: PatchKind,
+    pub(crate) kind: PatchKind,
     /// Its bytes, as sent.
-    pub body: &'a [u8],
+    pub(crate) body: &'a [u8],
     /// What to do about unknown fields.
-    pub validation: FieldValidation,
+    pub(crate) validation: FieldValidation,
     /// Who applies it.
-    pub manager: Manager<'a>,
+    pub(crate) manager: Manager<'a>,
     /// Take fields over from other appliers.
-    pub force: bool,
+    pub(crate) force: bool,
 }

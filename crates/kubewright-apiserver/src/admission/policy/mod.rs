@@ -1,10 +1,10 @@
-//! Rules that users of the cluster bring as expressions: `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`.
+//! Admission policies: `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`, with CEL expressions.
 //!
-//! A policy says what holds for which resources, a binding where it is in force, with which parameters and to what
-//! effect. Both are plain objects of the cluster, looked up in storage on every write and compiled when they change.
+//! A policy has expressions for some resources; a binding says where it is in force, with which parameters and to what
+//! effect. Both are objects of the cluster, looked up in storage on every write and compiled when they change.
 //!
-//! What a policy's expressions say about the types that they match is checked by [`checked_status`]; the real cluster has
-//! a controller that writes the result into the policy's status.
+//! [`checked_status`] checks the types in a policy's expressions; in a real cluster a controller writes the result into
+//! the policy's status.
 
 mod atomics;
 mod compile;
@@ -17,9 +17,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use self::compile::mutation as mutation_of;
 pub(in crate::admission) use self::mutating::with_defaults;
-pub use self::{
-    mutating::MutatingAdmissionPolicy, typecheck::checked_status, validating::ValidatingAdmissionPolicy,
-};
+pub use self::typecheck::checked_status;
+pub(super) use self::{mutating::MutatingAdmissionPolicy, validating::ValidatingAdmissionPolicy};
 use super::{Attributes, matching::resources_match};
 use crate::{
     admission::Context,
@@ -46,7 +45,7 @@ impl Binding {
         }
     }
 
-    /// Whether it puts its policy in force for a write.
+    /// Returns whether it puts its policy in force for a write.
     fn matches(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<bool, Status> {
         match object(&self.spec, "matchResources") {
             None => Ok(true),
@@ -76,7 +75,7 @@ fn constraints_match(
     }
 }
 
-/// Whether a policy lets pass what it cannot judge.
+/// Returns whether errors of a policy are ignored.
 fn ignores_failures(spec: &Json) -> bool {
     text(spec, "failurePolicy") == "Ignore"
 }

@@ -30,7 +30,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug)]
-pub struct MutatingAdmissionPolicy {
+pub(crate) struct MutatingAdmissionPolicy {
     policies: Compiled<Policy>,
     bindings: Compiled<Binding>,
 }
@@ -68,7 +68,7 @@ impl Invocation<'_> {
     }
 }
 
-/// What went wrong, by policy.
+/// Errors, by policy.
 struct Trouble {
     message: String,
     /// Whether it came up while a policy ran, and not while it was looked up.
@@ -230,7 +230,7 @@ fn run(
     }
 }
 
-/// What a mutation makes of the object; `None` when it stays as it is.
+/// Returns the object after a mutation; `None` if it does not change.
 fn mutate(
     invocation: &Invocation<'_>,
     rule: &Rule,
@@ -280,7 +280,7 @@ fn patched(before: &Json, patch: &Value) -> Result<Option<Json>, String> {
     }
 }
 
-/// Merges what an expression applies; nobody owns it afterwards.
+/// Merges an apply configuration, without field ownership.
 fn applied(ty: &Descriptor, before: &Json, given: Value) -> Result<Option<Json>, String> {
     let atomics = atomics::find(ty, &given);
     if !atomics.is_empty() {

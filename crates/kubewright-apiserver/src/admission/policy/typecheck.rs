@@ -1,4 +1,4 @@
-//! What a policy's expressions get wrong about the types that they match.
+//! Type checking of a policy's expressions.
 //!
 //! Expressions see objects without types, so a field that does not exist is found out when an object is judged, and not
 //! when the policy is written. This check goes over the types that a policy names and says what will not work.

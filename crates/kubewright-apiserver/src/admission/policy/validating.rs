@@ -29,7 +29,7 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// The plugin.
 #[derive(Debug)]
-pub struct ValidatingAdmissionPolicy {
+pub(crate) struct ValidatingAdmissionPolicy {
     policies: Compiled<Policy>,
     bindings: Compiled<Binding>,
 }
@@ -49,7 +49,7 @@ impl Default for ValidatingAdmissionPolicy {
     }
 }
 
-/// What speaks against a write.
+/// The denials of a write.
 struct Denial {
     binding: Option<String>,
     policy: String,

@@ -1,10 +1,10 @@
-//! Where a webhook is and how it is called.
+//! Client of webhooks.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use base64::Engine;
 use futures::future::BoxFuture;
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::registry::{
     json::{self, Json, at, object, text, text_at},
 };
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The address as messages write it, with the time limit as a parameter.
@@ -31,16 +31,16 @@ pub struct Target {
     pub authority: Option<Vec<u8>>,
 }
 
-/// How webhooks are reached.
+/// Sends requests to webhooks.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// Sends a JSON body; the answer is a status code and a body, the error what Go's client would say.
     fn post<'a>(&'a self, target: &'a Target, body: Vec<u8>)
     -> BoxFuture<'a, Result<(u16, Vec<u8>), String>>;
 }
 
-/// Where the server of a `Service` is.
+/// Resolves a `Service` to an address.
 pub trait ServiceResolver: fmt::Debug + Send + Sync + 'static {
-    /// The host and port to connect to.
+    /// Returns the host and port to connect to.
     fn resolve(
         &self,
         objects: &dyn ObjectReader,
@@ -50,7 +50,7 @@ pub trait ServiceResolver: fmt::Debug + Send + Sync + 'static {
     ) -> Result<(String, u16), String>;
 }
 
-/// Services of the cluster, by the names that its DNS gives them.
+/// Resolves Services to their names in the cluster's DNS.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClusterServices;
 
@@ -78,7 +78,7 @@ impl ServiceResolver for ClusterServices {
     }
 }
 
-/// How webhooks are found and called.
+/// Client of webhooks: a resolver of Services and a transport.
 #[derive(Debug, Clone)]
 pub struct Webhooks {
     transport: Arc<dyn Transport>,
@@ -92,14 +92,14 @@ impl Default for Webhooks {
 }
 
 impl Webhooks {
-    /// Calls webhooks in another way.
+    /// Sets the transport.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Arc::new(transport);
         self
     }
 
-    /// Finds the servers of services in another way.
+    /// Sets the resolver of Services.
     #[must_use]
     pub fn resolver(mut self, resolver: impl ServiceResolver) -> Self {
         self.resolver = Arc::new(resolver);
@@ -169,7 +169,7 @@ impl Webhooks {
     }
 }
 
-/// Whether there is a certificate in a PEM file.
+/// Returns whether there is a certificate in a PEM file.
 fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::pem_slice_iter(pem).next().is_some_and(|found| found.is_ok())
 }
@@ -186,7 +186,7 @@ fn split(url: &str) -> Option<(String, u16, &str)> {
     Some((host.to_owned(), port.parse().ok()?, path))
 }
 
-/// What Go's client says about an answer that is none.
+/// Returns the error of Go's client for a status code.
 fn refused(code: u16, body: &str) -> String {
     match code {
         400 => "the server rejected our request for an unknown reason".to_owned(),

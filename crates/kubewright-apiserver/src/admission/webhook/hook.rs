@@ -22,7 +22,7 @@ use crate::{
     status::Status,
 };
 
-/// How long a webhook may take that does not say.
+/// Default time-out of webhooks in seconds.
 const DEFAULT_LIMIT: u64 = 10;
 
 /// One webhook of a configuration.
@@ -34,9 +34,9 @@ pub(super) struct Hook {
     conditions: Conditions,
 }
 
-/// Why asking a webhook gave no answer.
+/// The failure of a call of a webhook.
 pub(super) enum Trouble {
-    /// It could not be asked, or what it answered is none: the failure policy decides.
+    /// The webhook cannot be called, or its response is invalid: the failure policy decides.
     Calling(String),
     /// The write is refused, whatever the failure policy.
     Refused(Status),
@@ -123,7 +123,7 @@ impl Hook {
         Ok(answer)
     }
 
-    /// What becomes of the write when asking gave no answer.
+    /// Applies the failure policy to a failed call.
     pub(super) fn settle(&self, trouble: Trouble) -> Result<(), Status> {
         match trouble {
             Trouble::Refused(status) => Err(status),

@@ -23,14 +23,14 @@ const NAME: &str = "MutatingAdmissionWebhook";
 
 /// The plugin.
 #[derive(Debug)]
-pub struct MutatingAdmissionWebhook {
+pub(crate) struct MutatingAdmissionWebhook {
     webhooks: Webhooks,
     configurations: Compiled<Vec<Hook>>,
 }
 
 impl MutatingAdmissionWebhook {
     /// Calls webhooks in the given way.
-    pub fn new(webhooks: Webhooks) -> Self {
+    pub(crate) fn new(webhooks: Webhooks) -> Self {
         let collection = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
         Self { webhooks, configurations: Compiled::new(collection, Hook::all) }
     }
@@ -47,7 +47,7 @@ impl MutatingAdmissionWebhook {
         }
         for hook in configurations.iter().flat_map(|hooks| hooks.iter()) {
             let Some(ty) = hook.selects(context, attributes)? else { continue };
-            // Whoever was not asked in the first round is not asked in the second.
+            // A webhook that was not called in the first round is not called in the second.
             if again && !attributes.rounds.of(NAME).is_asked_again(&hook.key) {
                 continue;
             }

@@ -11,14 +11,14 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug)]
-pub struct ValidatingAdmissionWebhook {
+pub(crate) struct ValidatingAdmissionWebhook {
     webhooks: Webhooks,
     configurations: Compiled<Vec<Hook>>,
 }
 
 impl ValidatingAdmissionWebhook {
     /// Calls webhooks in the given way.
-    pub fn new(webhooks: Webhooks) -> Self {
+    pub(crate) fn new(webhooks: Webhooks) -> Self {
         let collection = "admissionregistration.k8s.io/validatingwebhookconfigurations";
         Self { webhooks, configurations: Compiled::new(collection, Hook::all) }
     }

@@ -11,7 +11,7 @@ use super::{
 use crate::{openapi, registry::Types};
 
 impl HandledRequest<'_> {
-    /// Serves the OpenAPI v3 document of a group version.
+    /// Serves the `OpenAPI` v3 document of a group version.
     pub(super) fn openapi(&self, types: &Types, group: &str, version: &str) -> Response<ApiBody> {
         let name = format!("v3/{group}/{version}");
         let Some(hash) = hash(types, &name, || openapi::v3_hash(types, group, version)) else {

@@ -1,4 +1,4 @@
-//! Paths that are not resources: health, version, discovery, OpenAPI, token keys.
+//! Paths that are not resources: health, version, discovery, `OpenAPI`, token keys.
 
 use http::{Method, Response, header};
 use serde_json::{Value, json};

@@ -48,22 +48,15 @@ pub(super) fn user<B>(request: &Request<B>) -> Result<&User, Status> {
 
 #[cfg(test)]
 mod testing {
-    //! The inner service and the requests of the layers' tests.
+    //! The inner service of the layers' tests.
 
     use std::{
         convert::Infallible,
-        pin::Pin,
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering},
-        },
         task::{Context, Poll},
     };
 
-    use bytes::Bytes;
     use futures::future::{Ready, ready};
     use http::{Request, Response};
-    use http_body::Frame;
     use tower::Service;
 
     use super::{Answered, ApiBody};
@@ -84,29 +77,6 @@ mod testing {
         fn call(&mut self, request: Request<B>) -> Self::Future {
             (self.0)(request);
             ready(Ok(Response::new(ApiBody::whole("ok"))))
-        }
-    }
-
-    /// A body that records whether it was read.
-    #[derive(Debug, Clone, Default)]
-    pub(super) struct Recorded(Arc<AtomicBool>);
-
-    impl Recorded {
-        pub(super) fn was_read(&self) -> bool {
-            self.0.load(Ordering::SeqCst)
-        }
-    }
-
-    impl http_body::Body for Recorded {
-        type Data = Bytes;
-        type Error = Infallible;
-
-        fn poll_frame(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            let first = !self.0.swap(true, Ordering::SeqCst);
-            Poll::Ready(first.then(|| Ok(Frame::data(Bytes::from_static(b"{}")))))
         }
     }
 }

@@ -30,7 +30,7 @@ impl<S> Layer<S> for CatchPanicLayer {
 
 /// Answers 500 when the inner service panics.
 ///
-/// The inner service is called when the response is first polled: whoever queues requests for this service does not run
+/// The inner service is called when the response is first polled, so that a queue in front of this service does not run
 /// the layers behind it.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct CatchPanic<S> {

@@ -12,7 +12,7 @@ use crate::{
 
 impl Registry {
     /// Updates `namespaces/finalize`: only `spec.finalizers` is used.
-    pub async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    pub(crate) async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
         check_name(call, text(meta(body), "name"))?;
         let finalizers = object(body, "spec").and_then(|s| s.get("finalizers")).cloned();
         let object = self

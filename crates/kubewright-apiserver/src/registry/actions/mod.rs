@@ -24,7 +24,7 @@ use crate::{
     status::Status,
 };
 
-/// What reviews and token requests ask: who a token belongs to, and what a user may do.
+/// The authenticator and the authorizer, for reviews and token requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AccessControl<'a> {
     pub(crate) authenticator: &'a Authenticator,
@@ -50,7 +50,7 @@ impl Registry {
             ("authentication.k8s.io", "selfsubjectreviews") => Ok(self.self_subject_review(call)),
             ("authentication.k8s.io", "tokenreviews") => self.token_review(access.authenticator, call, body),
             ("authorization.k8s.io", "selfsubjectrulesreviews") => {
-                self.rules_review(access.authorizer, call, body)
+                reviews::rules_review(access.authorizer, call, body)
             }
             ("authorization.k8s.io", _) => self.access_review(access.authorizer, call, body),
             _ => return None,

@@ -45,18 +45,6 @@ impl Registry {
         }))
     }
 
-    /// Returns the review with its status.
-    fn reviewed(&self, call: &Call<'_>, metadata: Value, spec: Option<&Json>, status: Value) -> Answer {
-        let mut review = Json::new();
-        review.insert("kind".into(), call.ty.kind.as_ref().into());
-        review.insert("apiVersion".into(), call.ty.api_version().into());
-        review.insert("metadata".into(), metadata);
-        review.insert("spec".into(), Value::Object(spec.cloned().unwrap_or_default()));
-        review.insert("status".into(), status);
-        schematic::canonicalise(call.ty, &mut review);
-        Answer::created(Value::Object(review))
-    }
-
     /// Returns the metadata of a review with `managedFields`, which upstream records even here.
     fn tracked_metadata(&self, call: &Call<'_>, metadata: Value, spec: &Json) -> Value {
         let mut asked = Json::new();
@@ -95,26 +83,7 @@ impl Registry {
             None => json!({"user": {}, "error": token_error(authenticator, token, &audiences)}),
         };
         let metadata = self.tracked_metadata(call, json!({}), spec.unwrap_or(&Json::new()));
-        Ok(self.reviewed(call, metadata, spec, status))
-    }
-
-    pub(super) fn rules_review(
-        &self,
-        authorizer: &Authorizer,
-        call: &Call<'_>,
-        body: &Json,
-    ) -> Result<Answer, Status> {
-        let namespace = object(body, "spec").map(|s| text(s, "namespace")).unwrap_or_default();
-        if namespace.is_empty() {
-            return Err(Status::bad_request("no namespace on request"));
-        }
-        let rules = authorizer.rules(call.user, namespace);
-        let (paths, resources): (Vec<_>, Vec<_>) = rules.iter().partition(|r| !r.urls.is_empty());
-        let values = |rules: Vec<&crate::authz::Rule>| -> Vec<Value> {
-            rules.into_iter().map(crate::authz::Rule::to_value).collect()
-        };
-        let status = json!({"resourceRules": values(resources), "nonResourceRules": values(paths), "incomplete": false});
-        Ok(self.reviewed(call, json!({}), None, status))
+        Ok(reviewed(call, metadata, spec, status))
     }
 
     /// Answers the three access reviews: of the calling user, of another user, of another user in a namespace.
@@ -176,8 +145,36 @@ impl Registry {
             status["reason"] = decision.reason.into();
         }
         let metadata = self.tracked_metadata(call, metadata, spec);
-        Ok(self.reviewed(call, metadata, Some(spec), status))
+        Ok(reviewed(call, metadata, Some(spec), status))
     }
+}
+
+/// Answers a review of the rules of the calling user.
+pub(super) fn rules_review(authorizer: &Authorizer, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    let namespace = object(body, "spec").map(|s| text(s, "namespace")).unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let rules = authorizer.rules(call.user, namespace);
+    let (paths, resources): (Vec<_>, Vec<_>) = rules.iter().partition(|r| !r.urls.is_empty());
+    let values = |rules: Vec<&crate::authz::Rule>| -> Vec<Value> {
+        rules.into_iter().map(crate::authz::Rule::to_value).collect()
+    };
+    let status =
+        json!({"resourceRules": values(resources), "nonResourceRules": values(paths), "incomplete": false});
+    Ok(reviewed(call, json!({}), None, status))
+}
+
+/// Returns the review with its status.
+fn reviewed(call: &Call<'_>, metadata: Value, spec: Option<&Json>, status: Value) -> Answer {
+    let mut review = Json::new();
+    review.insert("kind".into(), call.ty.kind.as_ref().into());
+    review.insert("apiVersion".into(), call.ty.api_version().into());
+    review.insert("metadata".into(), metadata);
+    review.insert("spec".into(), Value::Object(spec.cloned().unwrap_or_default()));
+    review.insert("status".into(), status);
+    schematic::canonicalise(call.ty, &mut review);
+    Answer::created(Value::Object(review))
 }
 
 /// Returns why a token is refused. For a token of this issuer that names the audiences it is for.

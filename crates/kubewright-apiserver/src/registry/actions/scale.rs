@@ -128,7 +128,7 @@ pub(crate) fn selector_text(selector: &Json) -> String {
     parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }
 
-/// Where the versions of a type keep their replicas.
+/// Returns the replicas paths of the versions of a type.
 fn paths(ty: &Descriptor) -> ReplicasPaths {
     if let Some(custom) = &ty.custom {
         return custom.replicas_paths();
@@ -162,7 +162,7 @@ fn set_managers(object: &mut Json, managed: &Managed) {
 
 impl Registry {
     /// PUT of `/scale`.
-    pub async fn put_scale(&self, call: &Call<'_>, scale: &Json) -> Result<Answer, Status> {
+    pub(crate) async fn put_scale(&self, call: &Call<'_>, scale: &Json) -> Result<Answer, Status> {
         let ty = scale_type(call.ty)?;
         let now = self.now();
         let manager = manager(call, &now);
@@ -170,7 +170,12 @@ impl Registry {
     }
 
     /// PATCH of `/scale`.
-    pub async fn patch_scale(&self, call: &Call<'_>, kind: PatchKind, body: &[u8]) -> Result<Answer, Status> {
+    pub(crate) async fn patch_scale(
+        &self,
+        call: &Call<'_>,
+        kind: PatchKind,
+        body: &[u8],
+    ) -> Result<Answer, Status> {
         let ty = scale_type(call.ty)?;
         let now = self.now();
         let patch = Patch {

@@ -1,6 +1,6 @@
 //! `serviceaccounts/token`: issues a token of an account, with an expiry and optionally bound to an object.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::{

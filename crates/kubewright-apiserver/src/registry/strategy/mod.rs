@@ -18,7 +18,7 @@ mod quotas;
 mod rbac;
 mod resources;
 mod scheduling;
-pub mod service;
+pub(crate) mod service;
 mod services;
 mod templates;
 mod volumes;
@@ -32,38 +32,38 @@ use super::{
 
 /// What a strategy may know of the request while an object is prepared.
 #[derive(Debug)]
-pub struct Preparing<'a> {
+pub(crate) struct Preparing<'a> {
     /// The moment, as `metadata` writes it.
-    pub now: &'a str,
+    pub(crate) now: &'a str,
     /// Who asks.
-    pub user: &'a crate::authn::User,
+    pub(crate) user: &'a crate::authn::User,
 }
 
 /// The functions of a type. The default ones do nothing.
 #[derive(Debug)]
-pub struct Strategy {
+pub(crate) struct Strategy {
     /// The rule for names.
-    pub names: NameRule,
+    pub(crate) names: NameRule,
     /// Fills in what the client left out.
-    pub default: fn(&mut Json),
+    pub(crate) default: fn(&mut Json),
     /// Whether an object may be created with a status: a node reports itself.
-    pub keeps_status: bool,
+    pub(crate) keeps_status: bool,
     /// Sets and drops what the client may not decide when creating.
-    pub prepare_create: fn(&mut Json, &Preparing<'_>),
+    pub(crate) prepare_create: fn(&mut Json, &Preparing<'_>),
     /// The same when replacing: the new object, the old one.
-    pub prepare_update: fn(&mut Json, &Json),
+    pub(crate) prepare_update: fn(&mut Json, &Json),
     /// The same for `/status`, where everything but the status comes from the old object already.
-    pub prepare_status: fn(&mut Json, &Json),
+    pub(crate) prepare_status: fn(&mut Json, &Json),
     /// Checks a new object.
-    pub validate: fn(&Json, &mut Errors),
+    pub(crate) validate: fn(&Json, &mut Errors),
     /// Checks a change: the new object, the old one.
-    pub validate_update: fn(&Json, &Json, &mut Errors),
+    pub(crate) validate_update: fn(&Json, &Json, &mut Errors),
     /// Checks a change of `/status`.
-    pub validate_status: fn(&Json, &Json, &mut Errors),
+    pub(crate) validate_status: fn(&Json, &Json, &mut Errors),
     /// Checks a change by way of another subresource.
-    pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
+    pub(crate) validate_subresource: fn(&str, &Json, &Json, &mut Errors),
     /// Warnings for the client about a new or changed object: it, and the old one.
-    pub warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
+    pub(crate) warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
 }
 
 fn nothing(_: &mut Json) {}
@@ -75,7 +75,7 @@ fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
 fn no_warnings(_: &Json, _: Option<&Json>, _: &mut Vec<String>) {}
 
 /// What types do that have nothing of their own.
-pub const PLAIN: Strategy = Strategy {
+pub(crate) const PLAIN: Strategy = Strategy {
     names: NameRule::Subdomain,
     default: nothing,
     keeps_status: false,
@@ -92,12 +92,12 @@ pub const PLAIN: Strategy = Strategy {
 static PLAIN_TYPE: Strategy = PLAIN;
 
 /// The strategy of types that have nothing of their own: custom resources.
-pub fn plain() -> &'static Strategy {
+pub(crate) fn plain() -> &'static Strategy {
     &PLAIN_TYPE
 }
 
 /// The strategy of a built-in type.
-pub fn of(group: &str, kind: &str) -> &'static Strategy {
+pub(crate) fn of(group: &str, kind: &str) -> &'static Strategy {
     match (group, kind) {
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &core::POD_TEMPLATE,

@@ -24,7 +24,7 @@ const LAST_PORT: u16 = 32_767;
 
 /// Which addresses and node ports are taken.
 #[derive(Debug, Default)]
-pub struct Allocator {
+pub(crate) struct Allocator {
     taken: Mutex<Taken>,
 }
 
@@ -78,7 +78,7 @@ impl Taken {
 
 impl Allocator {
     /// The first address: that of the `kubernetes` service.
-    pub fn reserve_first(&self) -> String {
+    pub(crate) fn reserve_first(&self) -> String {
         let mut taken = self.taken.lock();
         taken.addresses.insert(FIRST_ADDRESS);
         taken.next_address = taken.next_address.max(1);
@@ -86,7 +86,7 @@ impl Allocator {
     }
 
     /// Takes what the services of an earlier run have.
-    pub fn restore(&self, registry: &Registry) {
+    pub(crate) fn restore(&self, registry: &Registry) {
         let mut taken = self.taken.lock();
         for (_, service) in registry.storage.snapshot().collection("services").range(None, None) {
             let service = service.decode();
@@ -96,7 +96,12 @@ impl Allocator {
     }
 
     /// Gives a new service what it needs and takes what it asks for.
-    pub fn prepare_create(&self, _: &Registry, call: &Call<'_>, service: &mut Json) -> Result<(), Status> {
+    pub(crate) fn prepare_create(
+        &self,
+        _: &Registry,
+        call: &Call<'_>,
+        service: &mut Json,
+    ) -> Result<(), Status> {
         if !is_service(call) {
             return Ok(());
         }
@@ -104,7 +109,7 @@ impl Allocator {
     }
 
     /// Keeps what a changed service has, and gives what it newly needs.
-    pub fn prepare_update(
+    pub(crate) fn prepare_update(
         &self,
         _: &Registry,
         call: &Call<'_>,
@@ -197,14 +202,14 @@ impl Allocator {
     }
 
     /// Takes back what a service was given that is not stored after all.
-    pub fn release(&self, call: &Call<'_>, service: &Json) {
+    pub(crate) fn release(&self, call: &Call<'_>, service: &Json) {
         if is_service(call) {
             self.free(service, None);
         }
     }
 
     /// Takes back what a stored change no longer uses.
-    pub fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
+    pub(crate) fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
         if let (true, Some(before)) = (is_service(call), before) {
             self.free(before, after);
         }

@@ -9,40 +9,40 @@ use crate::registry::json::{Json, list, object, text};
 
 /// An object and its path.
 #[derive(Debug)]
-pub struct At<'a> {
+pub(crate) struct At<'a> {
     /// The object.
-    pub object: &'a Json,
+    pub(crate) object: &'a Json,
     /// Where it stands: `spec.containers[0]`.
-    pub field: Field<'a>,
+    pub(crate) field: Field<'a>,
 }
 
 /// What an address must be.
-pub const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+pub(crate) const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 /// What a range of addresses must be.
-pub const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+pub(crate) const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 /// What a number must be that is no amount of debts.
-pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What a port must be.
-pub const PORT: &str = "must be between 1 and 65535, inclusive";
+pub(crate) const PORT: &str = "must be between 1 and 65535, inclusive";
 
 impl<'a> At<'a> {
     /// An object at a path.
-    pub fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
         Self { object, field: Field::new(field) }
     }
 
     /// The path of one of its fields; the object's own fields stand alone at the top.
-    pub fn path(&self, key: &'a str) -> Field<'a> {
+    pub(crate) fn path(&self, key: &'a str) -> Field<'a> {
         self.field.child(key)
     }
 
     /// An object below.
-    pub fn child(&self, key: &'a str) -> Option<At<'a>> {
+    pub(crate) fn child(&self, key: &'a str) -> Option<At<'a>> {
         object(self.object, key).map(|child| At { object: child, field: self.path(key) })
     }
 
     /// The objects of a list below.
-    pub fn each(&self, key: &'a str) -> impl Iterator<Item = At<'a>> {
+    pub(crate) fn each(&self, key: &'a str) -> impl Iterator<Item = At<'a>> {
         let list = self.list(key);
         // Most lists are not there, and need no path.
         let path = (!list.is_empty()).then(|| self.path(key));
@@ -51,39 +51,39 @@ impl<'a> At<'a> {
     }
 
     /// Whether a field is there and not null.
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|value| !value.is_null())
     }
 
     /// A text, empty when it is not there.
-    pub fn text(&self, key: &str) -> &'a str {
+    pub(crate) fn text(&self, key: &str) -> &'a str {
         text(self.object, key)
     }
 
     /// A list, empty when it is not there.
-    pub fn list(&self, key: &str) -> &'a [Value] {
+    pub(crate) fn list(&self, key: &str) -> &'a [Value] {
         list(self.object, key)
     }
 
     /// A whole number.
-    pub fn number(&self, key: &str) -> Option<i64> {
+    pub(crate) fn number(&self, key: &str) -> Option<i64> {
         self.object.get(key).and_then(Value::as_i64)
     }
 
     /// Whether a field is true.
-    pub fn is(&self, key: &str) -> bool {
+    pub(crate) fn is(&self, key: &str) -> bool {
         self.object.get(key).and_then(Value::as_bool) == Some(true)
     }
 
     /// The text must be there.
-    pub fn required(&self, key: &'a str, errors: &mut Errors) {
+    pub(crate) fn required(&self, key: &'a str, errors: &mut Errors) {
         if self.text(key).is_empty() {
             errors.required(self.path(key), "");
         }
     }
 
     /// The text must be one of these, or not be there.
-    pub fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
+    pub(crate) fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() && !allowed.contains(&value) {
             errors.not_supported(self.path(key), value, allowed);
@@ -91,7 +91,7 @@ impl<'a> At<'a> {
     }
 
     /// The text must follow a rule, or not be there.
-    pub fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    pub(crate) fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() {
             for why in rule(value) {
@@ -101,7 +101,7 @@ impl<'a> At<'a> {
     }
 
     /// The numbers must not be negative.
-    pub fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
+    pub(crate) fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
         for key in keys {
             if let Some(number) = self.number(key).filter(|number| *number < 0) {
                 errors.invalid(self.path(key), number, NOT_NEGATIVE);
@@ -110,7 +110,7 @@ impl<'a> At<'a> {
     }
 
     /// A port by number or by name.
-    pub fn port(&self, key: &'a str, errors: &mut Errors) {
+    pub(crate) fn port(&self, key: &'a str, errors: &mut Errors) {
         match self.object.get(key) {
             Some(Value::String(name)) => {
                 for why in super::names::port_name(name) {
@@ -125,18 +125,10 @@ impl<'a> At<'a> {
             _ => {}
         }
     }
-
-    /// What was given when the object was made stays.
-    pub fn immutable(&self, old: &Json, key: &'a str, errors: &mut Errors) {
-        if self.object.get(key) != old.get(key) {
-            let value = self.object.get(key).cloned().unwrap_or_default();
-            errors.invalid(self.path(key), value, "field is immutable");
-        }
-    }
 }
 
 /// A path inside of something else: not absolute, and not out of it.
-pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid(field, path, "must be a relative path");
     }
@@ -144,14 +136,14 @@ pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
 }
 
 /// A path without `..` in it.
-pub fn no_steps_back(path: &str, field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn no_steps_back(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid(field, path, "must not contain '..'");
     }
 }
 
 /// An address as 128 bits, with the length of its prefix.
-pub fn parse_cidr(text: &str) -> Option<(u128, u32)> {
+pub(crate) fn parse_cidr(text: &str) -> Option<(u128, u32)> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
     match address.parse().ok()? {

@@ -1,15 +1,16 @@
 //! The vocabulary of validation: field errors as upstream words and classifies them, and the checks that many types
 //! share.
 
-pub mod at;
-pub mod field;
-pub mod names;
+pub(crate) use kubewright_schema::names;
+
+pub(crate) mod at;
+pub(crate) mod field;
 
 use serde_json::{Value, json};
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     reason: &'static str,
     field: String,
     message: String,
@@ -17,7 +18,7 @@ pub struct FieldError {
 
 /// The errors of one object, in the order in which they were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<FieldError>);
+pub(crate) struct Errors(Vec<FieldError>);
 
 /// A value as Go's `%q`/`%v` print it in field errors.
 fn shown(value: &Value) -> String {
@@ -29,12 +30,12 @@ fn shown(value: &Value) -> String {
 
 impl Errors {
     /// Whether nothing is wrong.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How many errors there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -43,30 +44,29 @@ impl Errors {
     }
 
     /// A value that must be there is not.
-    pub fn required(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn required(&mut self, field: impl Into<String>, why: &str) {
         let message = if why.is_empty() { "Required value".into() } else { format!("Required value: {why}") };
         self.add("FieldValueRequired", field, message);
     }
 
     /// A value of the right type that cannot be used.
-    pub fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
+    pub(crate) fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
         let message = format!("Invalid value: {}: {why}", shown(&value.into()));
         self.add("FieldValueInvalid", field, message);
     }
 
     /// Something that cannot be used as a whole; its value is not worth showing.
-    pub fn unusable(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn unusable(&mut self, field: impl Into<String>, why: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {why}"));
     }
 
-    /// A value of the wrong type.
-    pub fn type_invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
-        let message = format!("Invalid value: {}: {why}", shown(&value.into()));
-        self.add("FieldValueTypeInvalid", field, message);
-    }
-
     /// A value outside a fixed list.
-    pub fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) {
+    pub(crate) fn not_supported(
+        &mut self,
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) {
         let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         let message =
             format!("Unsupported value: {}: supported values: {}", shown(&value.into()), list.join(", "));
@@ -74,46 +74,41 @@ impl Errors {
     }
 
     /// A field that may not be set (here, now, like this).
-    pub fn forbidden(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn forbidden(&mut self, field: impl Into<String>, why: &str) {
         self.add("FieldValueForbidden", field, format!("Forbidden: {why}"));
     }
 
     /// A value that may appear only once.
-    pub fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+    pub(crate) fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         let message = format!("Duplicate value: {}", shown(&value.into()));
         self.add("FieldValueDuplicate", field, message);
     }
 
     /// Text over its limit.
-    pub fn too_long(&mut self, field: impl Into<String>, limit: usize) {
+    pub(crate) fn too_long(&mut self, field: impl Into<String>, limit: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"));
     }
 
     /// A list or map over its limit.
-    pub fn too_many(&mut self, field: impl Into<String>, actual: usize, limit: usize) {
+    pub(crate) fn too_many(&mut self, field: impl Into<String>, actual: usize, limit: usize) {
         let message = format!("Too many: {actual}: must have at most {limit} items");
         self.add("FieldValueTooMany", field, message);
     }
 
     /// A reference to something that is not there.
-    pub fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+    pub(crate) fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         self.add("FieldValueNotFound", field, format!("Not found: {}", shown(&value.into())));
     }
 
     /// Takes over what the checks by schema found.
-    pub fn adopt(&mut self, errors: &[crate::schema::field::FieldError]) {
+    pub(crate) fn adopt(&mut self, errors: &[crate::schema::field::FieldError]) {
         for error in errors {
             self.add(error.kind.reason(), error.field.as_str(), error.message());
         }
     }
 
-    /// Takes over the errors of a part.
-    pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
     /// The text after "is invalid: ", as Go's error aggregates print it.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut seen: Vec<String> = Vec::with_capacity(self.0.len());
         for error in &self.0 {
             let text = format!("{}: {}", error.field, error.message);
@@ -128,7 +123,7 @@ impl Errors {
     }
 
     /// `details.causes`.
-    pub fn causes(&self) -> Vec<Value> {
+    pub(crate) fn causes(&self) -> Vec<Value> {
         self.0.iter().map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field})).collect()
     }
 }

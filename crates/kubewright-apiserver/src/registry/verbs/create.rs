@@ -25,7 +25,7 @@ const NAME_ATTEMPTS: u32 = 8;
 
 impl Registry {
     /// Creates an object: POST to a collection.
-    pub async fn create(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
+    pub(crate) async fn create(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
         super::check_target(call, &mut object)?;
         let version = text(meta(&object), "resourceVersion");
         if !version.is_empty() && version != "0" {
@@ -59,7 +59,7 @@ impl Registry {
                 subresource: call.subresource,
                 now: &now,
             };
-            managers = self.track_created(call, &mut object, &manager);
+            managers = track_created(call, &mut object, &manager);
         }
         let mut attributes =
             Attributes::new(call, Operation::Create, object, None).with_managers(managers.take());
@@ -86,7 +86,7 @@ impl Registry {
             }
             let prepared = attributes.into_object();
             let key = call.key(text(meta(&prepared), "name"));
-            let stored = self.to_stored(call, prepared);
+            let stored = to_stored(call, prepared);
             let draft = ty.draft_with(&stored, managers.as_deref());
             if call.options.dry_run {
                 if let Some(current) = self.storage.get(&ty.storage, &key) {
@@ -111,18 +111,6 @@ impl Registry {
             }
         }
         Err(Status::internal("no name was free"))
-    }
-
-    /// Records the field manager of a new object: as a text beside the object where no plugin reads `managedFields` before
-    /// the object is encoded, otherwise in it.
-    fn track_created(&self, call: &Call<'_>, object: &mut Json, manager: &Manager<'_>) -> Option<Arc<str>> {
-        if !call.is_seen_by_custom_plugins()
-            && let Some(managers) = schematic::track_created(call.ty, object, manager)
-        {
-            return Some(managers.into());
-        }
-        schematic::track(call.ty, None, object, manager);
-        None
     }
 
     fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {
@@ -163,18 +151,30 @@ impl Registry {
         Ok(())
     }
 
-    /// Converts an object into the version that is stored, without `kind` and `apiVersion`.
-    pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
-        schematic::at_rest(call.ty, &mut object);
-        call.ty.to_stored(&mut object);
-        object
-    }
-
     /// Updates what is derived from stored objects after a write.
     pub(super) fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
         self.allocator.after_write(call, before, after);
         self.update_definitions_after(call, before, after);
     }
+}
+
+/// Records the field manager of a new object: as a text beside the object where no plugin reads `managedFields` before
+/// the object is encoded, otherwise in it.
+fn track_created(call: &Call<'_>, object: &mut Json, manager: &Manager<'_>) -> Option<Arc<str>> {
+    if !call.is_seen_by_custom_plugins()
+        && let Some(managers) = schematic::track_created(call.ty, object, manager)
+    {
+        return Some(managers.into());
+    }
+    schematic::track(call.ty, None, object, manager);
+    None
+}
+
+/// Converts an object into the version that is stored, without `kind` and `apiVersion`.
+pub(super) fn to_stored(call: &Call<'_>, mut object: Json) -> Json {
+    schematic::at_rest(call.ty, &mut object);
+    call.ty.to_stored(&mut object);
+    object
 }
 
 fn taken(call: &Call<'_>, name: &str, current: &Object) -> Status {

@@ -23,7 +23,7 @@ use crate::{
 
 /// What a deletion does with the dependents of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
+pub(crate) enum Propagation {
     /// They lose this owner and stay.
     Orphan,
     /// The garbage collector deletes them afterwards.
@@ -34,22 +34,22 @@ pub enum Propagation {
 
 /// Options of a deletion, from the body or the query.
 #[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     /// The grace period in seconds.
-    pub grace: Option<i64>,
+    pub(crate) grace: Option<i64>,
     /// Precondition: the uid of the stored object.
-    pub uid: Option<String>,
+    pub(crate) uid: Option<String>,
     /// Precondition: the version of the stored object.
-    pub resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     /// The treatment of dependents; the default of the type if unset.
-    pub propagation: Option<Propagation>,
+    pub(crate) propagation: Option<Propagation>,
     /// Whether nothing is stored.
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 impl DeleteOptions {
     /// Parses options. A body replaces the query.
-    pub fn parse<'a>(
+    pub(crate) fn parse<'a>(
         body: Option<&Json>,
         query: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Status> {
@@ -123,7 +123,7 @@ pub(in crate::registry) enum Outcome {
 
 impl Registry {
     /// Deletes one object.
-    pub async fn delete(&self, call: &Call<'_>, options: &DeleteOptions) -> Result<Answer, Status> {
+    pub(crate) async fn delete(&self, call: &Call<'_>, options: &DeleteOptions) -> Result<Answer, Status> {
         let outcome = self.delete_object(call, options).await?;
         let ty = Arc::clone(call.ty);
         match outcome {
@@ -145,7 +145,7 @@ impl Registry {
     }
 
     /// Deletes the objects of a collection and returns them as they were.
-    pub async fn delete_collection(
+    pub(crate) async fn delete_collection(
         &self,
         call: &Call<'_>,
         list_options: &ListOptions,
@@ -211,7 +211,7 @@ impl Registry {
         let stays = self.mark(call, options, old, &mut new);
         let key = call.key(call.name);
         let changed = new != *old;
-        let draft = call.ty.draft(&self.to_stored(call, new));
+        let draft = call.ty.draft(&super::create::to_stored(call, new));
         if options.dry_run || call.options.dry_run {
             let shown = Arc::new(draft.preview(Some(stored.revision)));
             return Some(if stays { Outcome::Terminating(shown) } else { Outcome::Gone(shown) });

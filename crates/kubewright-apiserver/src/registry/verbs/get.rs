@@ -13,7 +13,7 @@ use crate::{
 
 impl Registry {
     /// Returns the newest state of the object that a write changes, or 404.
-    pub fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
+    pub(crate) fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
         let object = self
             .storage
             .get(&call.ty.storage, &call.key(call.name))
@@ -23,7 +23,7 @@ impl Registry {
     }
 
     /// Gets an object. A version that is not a number is an error without a reason, as upstream.
-    pub fn get(&self, call: &Call<'_>, resource_version: &str) -> Result<Answer, Status> {
+    pub(crate) fn get(&self, call: &Call<'_>, resource_version: &str) -> Result<Answer, Status> {
         let revision = super::options::revision(resource_version).map_err(Status::internal)?;
         // Reads return committed states only.
         let committed = self.storage.committed();

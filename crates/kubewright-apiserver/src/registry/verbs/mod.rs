@@ -1,13 +1,13 @@
 //! The verbs of the API, each implemented once for all types.
 
-pub mod create;
-pub mod delete;
-pub mod get;
-pub mod list;
-pub mod options;
-pub mod patch;
-pub mod update;
-pub mod watch;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod options;
+pub(crate) mod patch;
+pub(crate) mod update;
+pub(crate) mod watch;
 
 use super::{
     call::Call,

@@ -15,7 +15,7 @@ use crate::{
 
 /// `resourceVersionMatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
+pub(crate) enum Match {
     /// Exactly this version.
     Exact,
     /// This version or a later one.
@@ -24,31 +24,31 @@ pub enum Match {
 
 /// The options of list, watch and deletecollection.
 #[derive(Debug, Clone, Default)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     /// The label selector.
-    pub labels: LabelSelector,
+    pub(crate) labels: LabelSelector,
     /// The field selector.
-    pub fields: FieldSelector,
+    pub(crate) fields: FieldSelector,
     /// Whether this is a watch.
-    pub watch: bool,
+    pub(crate) watch: bool,
     /// Whether to send bookmarks.
-    pub bookmarks: bool,
+    pub(crate) bookmarks: bool,
     /// The version, as sent.
-    pub resource_version: String,
+    pub(crate) resource_version: String,
     /// `resourceVersionMatch`.
-    pub version_match: Option<Match>,
+    pub(crate) version_match: Option<Match>,
     /// Seconds after which a watch ends.
-    pub timeout: Option<u64>,
+    pub(crate) timeout: Option<u64>,
     /// The limit of items per page; 0 for none.
-    pub limit: usize,
+    pub(crate) limit: usize,
     /// The token of the next page.
-    pub continues: String,
+    pub(crate) continues: String,
     /// Whether a watch begins with the existing objects.
-    pub initial_events: Option<bool>,
+    pub(crate) initial_events: Option<bool>,
 }
 
 /// Parses a boolean of a query: anything but "false" and "0" is true, as upstream.
-pub fn flag(value: &str) -> bool {
+pub(crate) fn flag(value: &str) -> bool {
     !value.eq_ignore_ascii_case("false") && value != "0"
 }
 
@@ -58,7 +58,7 @@ fn not_a_number(function: &str, value: &str) -> String {
 }
 
 /// Parses a `resourceVersion`; empty is 0. The error is upstream's message.
-pub fn revision(text: &str) -> Result<u64, String> {
+pub(crate) fn revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
@@ -150,7 +150,7 @@ impl ListOptions {
     }
 
     /// Returns the selection for a type, or 400 for a field that the type cannot be selected by.
-    pub fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
+    pub(crate) fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
         let mut fields = Vec::new();
         for term in &self.fields.terms {
             let place = match term.field.as_str() {
@@ -197,9 +197,9 @@ enum Place {
     Custom(usize),
 }
 
-/// Which objects of a type are meant.
+/// The selectors of a request, resolved for a type.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub(crate) struct Selection {
     labels: LabelSelector,
     fields: Vec<(Place, String, bool)>,
     /// The type by which objects are decoded for fields that are not kept beside them.
@@ -207,13 +207,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether everything is.
-    pub fn is_empty(&self) -> bool {
+    /// Returns whether all objects are selected.
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether one object is.
-    pub fn matches(&self, key: &kubewright::ObjectKey, object: &Object) -> bool {
+    /// Returns whether an object is selected.
+    pub(crate) fn matches(&self, key: &kubewright_core::ObjectKey, object: &Object) -> bool {
         if !self.labels.matches(|label| object.meta.label(label)) {
             return false;
         }

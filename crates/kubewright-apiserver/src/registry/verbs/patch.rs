@@ -16,7 +16,12 @@ use crate::{
 
 impl Registry {
     /// Patches an object. An apply of a missing object creates it.
-    pub async fn patch(&self, call: &Call<'_>, kind: PatchKind, body: &[u8]) -> Result<Answer, Status> {
+    pub(crate) async fn patch(
+        &self,
+        call: &Call<'_>,
+        kind: PatchKind,
+        body: &[u8],
+    ) -> Result<Answer, Status> {
         let now = self.now();
         let patch = Patch {
             kind,

@@ -20,11 +20,11 @@ use crate::{
 };
 
 /// Makes the object to store of the stored one. Called again after a conflict.
-pub type Change<'c> = dyn FnMut(&Json) -> Result<Json, Status> + Send + 'c;
+pub(crate) type Change<'c> = dyn FnMut(&Json) -> Result<Json, Status> + Send + 'c;
 
 /// The kind of write, as far as versions and field ownership go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
+pub(crate) enum Writer {
     /// A whole object: some types require its `resourceVersion`.
     Put,
     /// A patch: checks a `resourceVersion` only if it names one.
@@ -39,7 +39,7 @@ pub(crate) const MODIFIED: &str =
 
 impl Registry {
     /// Updates an object or a subresource: PUT.
-    pub async fn update(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
+    pub(crate) async fn update(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
         super::check_target(call, &mut object)?;
         super::check_name(call, text(meta(&object), "name"))?;
         let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
@@ -123,7 +123,7 @@ impl Registry {
         if is_finished(&new) {
             return Ok(self.finish_deletion(call, stored, old, &new, &key));
         }
-        let draft = ty.draft(&self.to_stored(call, new.clone()));
+        let draft = ty.draft(&super::create::to_stored(call, new.clone()));
         // A write that changes nothing is not stored.
         let same = draft.clone().preview(Some(stored.revision));
         let version = |object: &Object| object.meta.written.as_ref().map(|by| by.version.clone());
@@ -201,11 +201,12 @@ impl Registry {
         stored: &Arc<Object>,
         old: &Json,
         new: &Json,
-        key: &kubewright::ObjectKey,
+        key: &kubewright_core::ObjectKey,
     ) -> Option<Arc<Object>> {
         // The response shows the object as written, under the version that it replaces.
-        let shown =
-            Arc::new(call.ty.draft(&self.to_stored(call, new.clone())).preview(Some(stored.revision)));
+        let shown = Arc::new(
+            call.ty.draft(&super::create::to_stored(call, new.clone())).preview(Some(stored.revision)),
+        );
         if call.options.dry_run {
             return Some(shown);
         }

@@ -16,27 +16,27 @@ use crate::{
 
 /// A watch, before its stream is started.
 #[derive(Debug)]
-pub struct WatchAnswer {
+pub(crate) struct WatchAnswer {
     /// The version to show objects in.
-    pub ty: Arc<Descriptor>,
+    pub(crate) ty: Arc<Descriptor>,
     /// Initial objects, sent as ADDED.
-    pub initial: Vec<Arc<Object>>,
+    pub(crate) initial: Vec<Arc<Object>>,
     /// Whether a bookmark marks the end of the initial objects.
-    pub marks_initial_end: bool,
+    pub(crate) marks_initial_end: bool,
     /// The changes after that, or the 410 of a revision whose history is gone.
-    pub cursor: Result<Cursor, Status>,
+    pub(crate) cursor: Result<Cursor, Status>,
     /// The selected objects.
-    pub selection: Selection,
+    pub(crate) selection: Selection,
     /// The namespace; empty for all.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// Whether to send bookmarks.
-    pub bookmarks: bool,
+    pub(crate) bookmarks: bool,
     /// How long the watch lasts.
-    pub timeout: std::time::Duration,
+    pub(crate) timeout: std::time::Duration,
     /// The object that bookmarks carry, without metadata.
-    pub empty: crate::registry::descriptor::Json,
+    pub(crate) empty: crate::registry::descriptor::Json,
     /// Source of the present revision, for bookmarks.
-    pub storage: Arc<crate::storage::Storage>,
+    pub(crate) storage: Arc<crate::storage::Storage>,
 }
 
 /// Duration in seconds of a watch without `timeoutSeconds` (upstream: random between 30 and 60 minutes).
@@ -44,7 +44,7 @@ const DEFAULT_TIMEOUT: u64 = 45 * 60;
 
 impl Registry {
     /// Watches a collection.
-    pub fn watch(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
+    pub(crate) fn watch(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version).map_err(Status::internal)?;
         let feed = self.storage.feed(&call.ty.storage);
