@@ -72,6 +72,7 @@ fn optional(name: &str) -> Option<Slot> {
 /// No plugin has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no admission plugin {name:?} to switch {switch}; known are: {known}")]
+#[non_exhaustive]
 pub struct UnknownPlugin {
     /// The name.
     pub name: String,

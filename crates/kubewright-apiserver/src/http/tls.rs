@@ -25,6 +25,7 @@ use crate::authn::x509;
 
 /// TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A certificate cannot be generated.
     #[error("a certificate could not be made: {0}")]

@@ -21,6 +21,7 @@ use crate::{
 
 /// Options that all writes have in common.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Whether nothing is stored.
     pub dry_run: bool,
@@ -34,6 +35,7 @@ pub struct WriteOptions {
 
 /// A request on a resource, authenticated and authorized.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// The type.
     pub ty: &'a Arc<Descriptor>,

@@ -32,8 +32,12 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use self::descriptor::Descriptor;
-pub use self::reader::ObjectReader;
+pub use self::{
+    call::{Call, WriteOptions},
+    descriptor::Descriptor,
+    reader::ObjectReader,
+    semantics::FieldValidation,
+};
 use crate::{
     clock::SharedClock,
     random::Random,
