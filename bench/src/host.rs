@@ -187,14 +187,14 @@ fn object_key(object: &Value) -> ObjectKey {
 fn put(server: &ApiServer, kind: Kind, object: &Value) {
     let ty = server.registry().resolve("", "v1", kind.resource()).expect("it is served");
     let (key, object) = (object_key(object), object.as_object().expect("it is an object"));
-    let storage = &server.registry().storage;
+    let storage = server.registry().storage();
     let held = storage.get(&ty.storage, &key).map_or(Expect::Absent, |held| Expect::Revision(held.revision));
     storage.put(&ty.storage, &key, held, ty.draft(object)).expect("nobody else writes");
 }
 
 fn remove(server: &ApiServer, object: &Value) {
     let ty = server.registry().resolve("", "v1", "pods").expect("pods are served");
-    let storage = &server.registry().storage;
+    let storage = server.registry().storage();
     let key = object_key(object);
     if let Some(held) = storage.get(&ty.storage, &key) {
         storage.remove(&ty.storage, &key, held.revision).expect("nobody else writes");

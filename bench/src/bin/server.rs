@@ -312,7 +312,7 @@ fn fill(server: &ApiServer, count: usize) {
             metadata["namespace"].as_str().unwrap_or_default(),
             metadata["name"].as_str().unwrap_or_default(),
         );
-        server.registry().storage.put(&ty.storage, &key, Expect::Absent, ty.draft(pod)).expect("it is new");
+        server.registry().storage().put(&ty.storage, &key, Expect::Absent, ty.draft(pod)).expect("it is new");
     }
 }
 
@@ -418,7 +418,7 @@ async fn fan_out(rounds: usize) {
     for pod in &pods {
         let pod = pod.as_object().expect("it is an object");
         let key = ObjectKey::namespaced("team", pod["metadata"]["name"].as_str().unwrap_or_default());
-        server.registry().storage.put(&ty.storage, &key, Expect::Absent, ty.draft(pod)).expect("it is new");
+        server.registry().storage().put(&ty.storage, &key, Expect::Absent, ty.draft(pod)).expect("it is new");
         for _ in 0..WATCHERS {
             heard.recv().await.expect("the watchers live");
         }

@@ -1,22 +1,19 @@
-//! What a cluster holds before anybody has asked for anything.
+//! Objects that every cluster starts with.
 
-use kubewright_core::ObjectKey;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     authz::bootstrap,
-    registry::{Registry, builtin, json::Json},
-    storage::Expect,
+    registry::{Registry, builtin},
 };
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Puts the first objects in place. What is there already stays.
-pub(crate) fn fill(registry: &Registry) {
+/// Stores the initial objects. Objects that exist already are left as they are.
+pub(crate) fn store_initial_objects(registry: &Registry) {
     for name in NAMESPACES {
-        put(
-            registry,
+        registry.put_if_absent(
             ("", "v1", "namespaces"),
             json!({
                 "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
@@ -26,7 +23,7 @@ pub(crate) fn fill(registry: &Registry) {
     }
     let rbac = "rbac.authorization.k8s.io";
     for (plural, object) in bootstrap::objects() {
-        put(registry, (rbac, "v1", plural), object);
+        registry.put_if_absent((rbac, "v1", plural), object);
     }
     for (name, value, description) in [
         (
@@ -40,8 +37,7 @@ pub(crate) fn fill(registry: &Registry) {
             "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
         ),
     ] {
-        put(
-            registry,
+        registry.put_if_absent(
             ("scheduling.k8s.io", "v1", "priorityclasses"),
             json!({
                 "metadata": {"name": name, "generation": 1}, "value": value, "description": description,
@@ -49,10 +45,8 @@ pub(crate) fn fill(registry: &Registry) {
             }),
         );
     }
-    registry.allocator.restore(registry);
-    let address = registry.allocator.reserve_first();
-    put(
-        registry,
+    let address = registry.reserve_first_address();
+    registry.put_if_absent(
         ("", "v1", "services"),
         json!({
             "metadata": {
@@ -68,18 +62,12 @@ pub(crate) fn fill(registry: &Registry) {
             "status": {"loadBalancer": {}},
         }),
     );
-    api_services(registry);
-    registry.restore_definitions();
+    register_api_services(registry);
+    registry.restore();
 }
 
-/// Takes up what is stored where another server has left it.
-pub(crate) fn resume(registry: &Registry) {
-    registry.allocator.restore(registry);
-    registry.restore_definitions();
-}
-
-/// Built-in groups are announced as local `APIService`s.
-fn api_services(registry: &Registry) {
+/// Registers the built-in groups as local `APIService`s.
+fn register_api_services(registry: &Registry) {
     let now = registry.now();
     for rank in builtin::GROUPS.iter().filter(|r| r.group != "apiregistration.k8s.io") {
         for (version, priority) in rank.versions {
@@ -89,8 +77,7 @@ fn api_services(registry: &Registry) {
             if !rank.group.is_empty() {
                 spec["group"] = rank.group.into();
             }
-            put(
-                registry,
+            registry.put_if_absent(
                 ("apiregistration.k8s.io", "v1", "apiservices"),
                 json!({
                     "metadata": {
@@ -106,22 +93,4 @@ fn api_services(registry: &Registry) {
             );
         }
     }
-}
-
-/// Stores an object of the server's own, unless there is one of that name.
-pub(crate) fn put(registry: &Registry, (group, version, plural): (&str, &str, &str), object: Value) {
-    let (Some(ty), Value::Object(mut object)) = (registry.resolve(group, version, plural), object) else {
-        return;
-    };
-    let metadata: &mut Json = crate::registry::json::meta_mut(&mut object);
-    metadata.insert("uid".into(), registry.random.uid().into());
-    metadata.insert("creationTimestamp".into(), registry.now().into());
-    let key = {
-        let metadata = crate::registry::json::meta(&object);
-        let text = |key: &str| crate::registry::json::text(metadata, key);
-        ObjectKey::new(Some(text("namespace")), text("name"))
-    };
-    registry.semantics.canonicalise(&ty, &mut object);
-    // Whatever is there already was put there by an earlier start and belongs to the users.
-    let _ = registry.storage.put(&ty.storage, &key, Expect::Absent, ty.draft(&object));
 }

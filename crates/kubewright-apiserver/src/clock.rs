@@ -1,7 +1,7 @@
-//! Where the server takes the time from.
+//! Source of the server's time.
 //!
 //! Every timestamp that the server writes (creation, deletion, conditions, tokens) comes from one [`Clock`], so that a
-//! test or a replayed run decides what time it is. Timers (watch timeouts, bookmarks) use `tokio::time`, which tests
+//! test or a replayed run controls the time. Timers (watch timeouts, bookmarks) use `tokio::time`, which tests
 //! pause.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 /// A source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment.
+    /// Returns the present time.
     fn now(&self) -> Timestamp;
 }
 
@@ -24,7 +24,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time that follows `tokio::time` from a fixed beginning: with a paused runtime it moves only when the test moves it.
+/// A clock that follows `tokio::time` from a fixed epoch: in a paused runtime it moves only when the test moves it.
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualClock {
     epoch: Timestamp,
@@ -32,7 +32,7 @@ pub struct VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock that shows `epoch` now. Must be called inside a tokio runtime.
+    /// Creates a clock that shows `epoch` now. Must be called inside a tokio runtime.
     pub fn starting_at(epoch: Timestamp) -> Self {
         Self { epoch, started: tokio::time::Instant::now() }
     }

@@ -1,4 +1,4 @@
-//! Where the server takes randomness from: uids and the suffixes of `generateName`.
+//! Source of uids and of the suffixes of `generateName`.
 //!
 //! One generator per server. Seeded by the machine it is unpredictable enough for names; seeded by a test the same
 //! requests in the same order give the same uids and names. Keys and signatures never come from here.
@@ -6,32 +6,32 @@
 use parking_lot::Mutex;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// What a generated name may end in: no vowels, no look-alikes, so no words.
+/// Characters of generated suffixes: no vowels and no look-alikes, so that they form no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The server's source of uids and name suffixes.
+/// Generator of uids and name suffixes.
 #[derive(Debug)]
-pub struct Random {
+pub(crate) struct Random {
     state: Mutex<u64>,
 }
 
 impl Random {
-    /// Seeded by the machine.
-    pub fn from_system() -> Self {
+    /// Creates a generator that is seeded by the system.
+    pub(crate) fn from_system() -> Self {
         let mut seed = [0; 8];
         // Without entropy the names repeat from run to run, which is still correct.
         let _ = SystemRandom::new().fill(&mut seed);
         Self::from_seed(u64::from_le_bytes(seed))
     }
 
-    /// The same seed gives the same sequence.
-    pub fn from_seed(seed: u64) -> Self {
+    /// Creates a generator with a fixed sequence.
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self { state: Mutex::new(seed) }
     }
 
-    /// The same source further on, so that a server with a fixed seed does not repeat the uids of its earlier runs.
+    /// Skips the sequence of earlier runs, so that a server with a fixed seed does not repeat their uids.
     #[must_use]
-    pub fn after(self, revision: u64) -> Self {
+    pub(crate) fn after(self, revision: u64) -> Self {
         if revision > 0 {
             let seed = self.next() ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             return Self::from_seed(seed);
@@ -39,8 +39,8 @@ impl Random {
         self
     }
 
-    /// The next 64 bits (`SplitMix64`).
-    pub fn next(&self) -> u64 {
+    /// Returns the next 64 bits (`SplitMix64`).
+    pub(crate) fn next(&self) -> u64 {
         let mut state = self.state.lock();
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = *state;
@@ -49,8 +49,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A version 4 UUID.
-    pub fn uid(&self) -> String {
+    /// Returns a version 4 UUID.
+    pub(crate) fn uid(&self) -> String {
         let high = (self.next() & 0xffff_ffff_ffff_0fff) | 0x4000;
         let low = (self.next() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
         format!(
@@ -63,8 +63,8 @@ impl Random {
         )
     }
 
-    /// The five characters that follow a `generateName`.
-    pub fn suffix(&self) -> String {
+    /// Returns the five characters that follow a `generateName`.
+    pub(crate) fn suffix(&self) -> String {
         let mut bits = self.next();
         (0..5)
             .map(|_| {

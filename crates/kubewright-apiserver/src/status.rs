@@ -1,6 +1,6 @@
-//! The one form of every refusal: `kind: Status`.
+//! Errors as clients receive them: `kind: Status`.
 //!
-//! Clients branch on `code`, `reason` and `details`, people read `message`; all four are built here and nowhere else.
+//! Clients branch on `code`, `reason` and `details`, people read `message`; all four are built here only.
 
 use std::borrow::Cow;
 
@@ -8,25 +8,25 @@ use serde_json::{Map, Value, json};
 
 use crate::registry::validation::Errors;
 
-/// A refusal, or the note that something was done, as clients receive it.
+/// An error of the API, as clients receive it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason; empty for errors that upstream does not classify.
     pub reason: Cow<'static, str>,
-    /// The sentence for people.
+    /// The message for people.
     pub message: String,
-    /// What the refusal is about.
+    /// The object that the error is about.
     pub details: Option<Map<String, Value>>,
 }
 
-/// What a refusal is about: `details.{name,group,kind}`.
+/// The object that an error is about: `details.{name,group,kind}`.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The plural resource, or the Kind where validation speaks.
+    /// The plural resource, or the Kind in validation errors.
     pub kind: &'a str,
     /// The name of the object; empty for a collection.
     pub name: &'a str,
@@ -43,14 +43,14 @@ impl About<'_> {
         details
     }
 
-    /// `deployments.apps`, or `pods` in the core group.
+    /// Returns `deployments.apps`, or `pods` in the core group.
     pub fn qualified(self) -> String {
         if self.group.is_empty() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
     }
 }
 
 impl Status {
-    /// A refusal without details.
+    /// Creates an error without details.
     pub fn plain(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: None }
     }
@@ -69,7 +69,7 @@ impl Status {
         Self::plain(401, "Unauthorized", "Unauthorized")
     }
 
-    /// 403 with the words of whoever refused.
+    /// 403: the request is refused for a reason.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let subject = match (about.kind, about.name) {
             ("", _) => String::new(),
@@ -109,7 +109,7 @@ impl Status {
         Self::about(409, "AlreadyExists", about, message)
     }
 
-    /// 409: somebody else was faster, or a precondition does not hold.
+    /// 409: another writer was faster, or a precondition does not hold.
     pub fn conflict(about: About<'_>, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {:?}: {why}", about.qualified(), about.name);
@@ -122,18 +122,18 @@ impl Status {
     }
 
     /// 422: the object breaks rules; `about.kind` is the Kind.
-    pub fn invalid(about: About<'_>, errors: &Errors) -> Self {
+    pub(crate) fn invalid(about: About<'_>, errors: &Errors) -> Self {
         let text = errors.summary();
         let message = format!("{} {:?} is invalid: {text}", about.qualified(), about.name);
         Self::about(422, "Invalid", about, message).causes(errors.causes())
     }
 
-    /// 500: something that upstream answers without a reason.
+    /// 500 without a reason, as upstream answers some errors.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::plain(500, "", message)
     }
 
-    /// 500 with the reason `InternalError`: something that the server relies on failed.
+    /// 500 with the reason `InternalError`.
     pub fn internal_error(why: impl std::fmt::Display) -> Self {
         let message = format!("Internal error occurred: {why}");
         Self::plain(500, "InternalError", message).causes(vec![json!({"message": why.to_string()})])
@@ -162,7 +162,7 @@ impl Status {
         self
     }
 
-    /// The object that is sent.
+    /// Returns the `Status` object.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("kind".into(), "Status".into());

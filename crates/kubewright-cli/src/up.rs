@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use kubewright_apiserver::{ApiServer, authn::token_file::TokenFile, authz::Mode};
+use kubewright_apiserver::{ApiServer, authn::TokenFile, authz::Mode};
 use kubewright_cluster::{Cluster, ClusterError};
 
 /// Controllers that run besides the API server.
@@ -56,7 +56,7 @@ pub(crate) enum UpError {
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: {source}")]
-    Tokens { path: PathBuf, source: kubewright_apiserver::authn::token_file::TokenFileError },
+    Tokens { path: PathBuf, source: kubewright_apiserver::authn::TokenFileError },
     #[error("cannot write the kubeconfig {path}: {source}; choose another place with --kubeconfig-out")]
     Kubeconfig { path: PathBuf, source: std::io::Error },
     #[error(transparent)]

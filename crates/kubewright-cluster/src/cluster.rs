@@ -57,7 +57,7 @@ pub enum Controllers {
 #[derive(Debug)]
 #[must_use = "a cluster does nothing until it is started"]
 pub struct ClusterBuilder {
-    server: kubewright_apiserver::Builder,
+    server: kubewright_apiserver::ApiServerBuilder,
     controllers: Controllers,
     nodes: u32,
     /// Start of virtual time, if time is virtual.
@@ -68,7 +68,7 @@ pub struct ClusterBuilder {
 
 impl ClusterBuilder {
     /// Sets the API server; by default one with default settings.
-    pub fn server(mut self, server: kubewright_apiserver::Builder) -> Self {
+    pub fn server(mut self, server: kubewright_apiserver::ApiServerBuilder) -> Self {
         self.server = server;
         self
     }
@@ -101,7 +101,7 @@ impl ClusterBuilder {
     }
 
     /// Splits the builder into the server, the options and their common clock.
-    fn options(self) -> (kubewright_apiserver::Builder, StartOptions, Clock) {
+    fn options(self) -> (kubewright_apiserver::ApiServerBuilder, StartOptions, Clock) {
         let Self { server, controllers, nodes, start, .. } = self;
         let options = StartOptions { controllers, nodes, virtual_time: start.is_some(), fast_forward: false };
         match start {

@@ -27,7 +27,7 @@ async fn a_fork_is_independent_with_its_own_controllers(prepared: Cluster) -> Ou
     let before = pods(&prepared).await?;
     assert_eq!(before.len(), 2);
 
-    let revision = |cluster: &Cluster| cluster.server().registry().storage.revision();
+    let revision = |cluster: &Cluster| cluster.server().registry().storage().revision();
     let version = revision(&prepared);
     let fork = prepared.fork().await?;
     assert_eq!(pods(&fork).await?, before, "it starts with the stored objects");

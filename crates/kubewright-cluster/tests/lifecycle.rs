@@ -114,14 +114,14 @@ async fn a_token_secret_authenticates_until_it_is_deleted() -> Outcome {
     cluster.settled().await?;
     let secret: Secret = cluster.get("default/tok").await?;
     let token = String::from_utf8(secret.data.unwrap()["token"].0.clone())?;
-    let registry = cluster.server().registry();
-    let user = registry.authenticator.token(registry, &token).expect("the token is good");
+    let authenticator = cluster.server().authenticator();
+    let user = authenticator.token(&token).expect("the token is good");
     assert_eq!(user.name, "system:serviceaccount:default:robot");
     cluster.advance(Duration::from_hours(2)).await;
-    assert!(registry.authenticator.token(registry, &token).is_some(), "it does not expire");
+    assert!(authenticator.token(&token).is_some(), "it does not expire");
     cluster.delete::<Secret>("default/tok").await?;
     cluster.settled().await?;
-    assert!(registry.authenticator.token(registry, &token).is_none());
+    assert!(authenticator.token(&token).is_none());
     Ok(())
 }
 

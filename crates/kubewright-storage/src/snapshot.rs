@@ -67,6 +67,14 @@ impl Snapshot {
         self.resources.get(resource).cloned().unwrap_or_default()
     }
 
+    /// Returns whether the objects of a resource are the ones of an earlier snapshot, without comparing them one by one.
+    pub fn has_collection(&self, resource: &str, earlier: &Collection) -> bool {
+        match self.resources.get(resource) {
+            Some(collection) => collection.objects.ptr_eq(&earlier.objects),
+            None => earlier.is_empty(),
+        }
+    }
+
     /// Returns an object.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Object>> {
         self.resources.get(resource)?.get(key).cloned()

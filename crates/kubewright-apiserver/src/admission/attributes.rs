@@ -1,4 +1,4 @@
-//! A write as plugins see it.
+//! Attributes of a write, as plugins see them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,21 +17,22 @@ use crate::{
     status::Status,
 };
 
-/// What is being done.
+/// The operation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Operation {
-    /// A new object.
+    /// An object is created.
     Create,
-    /// A changed object, or a changed subresource.
+    /// An object or a subresource is changed.
     Update,
-    /// An object is to go.
+    /// An object is deleted.
     Delete,
-    /// Something else on an object: a stream, a proxy.
+    /// A connection to an object: a stream, a proxy.
     Connect,
 }
 
 impl Operation {
-    /// As rules and reviews write it.
+    /// Returns the operation as rules and reviews write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -47,11 +48,11 @@ impl Operation {
 pub struct Attributes<'a> {
     /// The request.
     pub call: &'a Call<'a>,
-    /// What is being done.
+    /// The operation of a write.
     pub operation: Operation,
-    /// The object as it should be; empty for a deletion.
+    /// The object to store; empty for a deletion.
     pub object: Json,
-    /// The object as it is.
+    /// The stored object.
     pub old: Option<&'a Json>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
@@ -62,13 +63,13 @@ pub struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// A write under admission.
-    pub fn new(call: &'a Call<'a>, operation: Operation, object: Json, old: Option<&'a Json>) -> Self {
+    pub(crate) fn new(call: &'a Call<'a>, operation: Operation, object: Json, old: Option<&'a Json>) -> Self {
         let dry_run = call.options.dry_run;
         Self { call, operation, object, old, dry_run, rounds: Rounds::default(), managers: None }
     }
 
-    /// The same with `managedFields` that are only written into the object when somebody looks at them. None of the
-    /// server's own plugins does, but for those that show the object to others.
+    /// Adds `managedFields` that are only written into the object when a plugin reads them. Of the server's own plugins
+    /// those do that pass the object on.
     #[must_use]
     pub(crate) fn with_managers(self, managers: Option<Arc<str>>) -> Self {
         Self { managers, ..self }
@@ -81,29 +82,29 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn ty(&self) -> &Descriptor {
         self.call.ty
     }
 
-    /// Whether the write is about objects of a kind themselves, not about a subresource.
+    /// Returns whether the write is about objects of a kind themselves, not about a subresource.
     pub fn is(&self, group: &str, plural: &str) -> bool {
         self.call.subresource.is_empty() && self.ty().group == group && self.ty().plural == plural
     }
 
-    /// The namespace of the request; a namespace is in itself.
+    /// Returns the namespace of the request; that of a namespace is itself.
     pub fn namespace(&self) -> &str {
         let ty = self.ty();
         if ty.group.is_empty() && ty.plural == "namespaces" { self.call.name } else { self.call.namespace }
     }
 
-    /// The name of the object; empty while it is to be generated.
+    /// Returns the name of the object; empty if it is still to be generated.
     pub fn name(&self) -> &str {
         if self.call.name.is_empty() { name(&self.object) } else { self.call.name }
     }
 
     /// The object after admission.
-    pub fn into_object(self) -> Json {
+    pub(crate) fn into_object(self) -> Json {
         self.object
     }
 
@@ -112,7 +113,7 @@ impl<'a> Attributes<'a> {
         (self.object, self.managers)
     }
 
-    /// 403 in the words of a plugin.
+    /// Returns the 403 of a plugin.
     pub fn forbid(&self, why: &str) -> Status {
         let name = match (self.name(), text(meta(&self.object), "generateName")) {
             ("", "") => "Unknown",
@@ -178,10 +179,10 @@ fn same_version(a: &Descriptor, b: &Descriptor) -> bool {
 
 fn convert(object: &mut Json, from: &Descriptor, to: &Descriptor) {
     from.to_stored(object);
-    to.from_stored(object);
+    to.convert_from_stored(object);
 }
 
-/// What plugins that change objects from outside remember between the first round and a second one.
+/// State of remote mutating plugins between the first round and the second one.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// Whether this is the second round.
@@ -194,13 +195,13 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// What one plugin remembers.
+    /// Returns the state of a plugin.
     pub(super) fn of(&mut self, plugin: &'static str) -> &mut Round {
         self.plugins.entry(plugin).or_default()
     }
 }
 
-/// What one plugin remembers.
+/// State of one plugin.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// The object as the plugin left it.
@@ -210,17 +211,17 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// A hook that may be asked again was asked.
+    /// Records the call of a webhook that may be reinvoked.
     pub(super) fn invoked(&mut self, hook: String) {
         self.invoked.insert(hook);
     }
 
-    /// The object has changed: whoever was asked before it did and may be asked again, is.
+    /// Marks the webhooks called so far for reinvocation, because the object has changed since.
     pub(super) fn object_changed(&mut self) {
         self.again.append(&mut self.invoked);
     }
 
-    /// Whether a hook is asked in the second round.
+    /// Returns whether a webhook is called in the second round.
     pub(super) fn is_asked_again(&self, hook: &str) -> bool {
         self.again.contains(hook)
     }

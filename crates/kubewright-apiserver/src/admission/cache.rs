@@ -1,12 +1,12 @@
-//! What is made of stored configuration, kept until the configuration changes.
+//! Cache of compiled configuration objects.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::registry::{Registry, descriptor::Json};
+use crate::{admission::Context, registry::descriptor::Json};
 
-/// What is made of the objects of one collection, by name.
+/// The compiled objects of one collection, by name.
 pub(super) struct Compiled<T> {
     collection: &'static str,
     make: fn(&Json) -> T,
@@ -24,9 +24,9 @@ impl<T> Compiled<T> {
         Self { collection, make, known: Mutex::default() }
     }
 
-    /// Everything there is now, in the order of names.
-    pub(super) fn all(&self, registry: &Registry) -> Vec<Arc<T>> {
-        let stored = registry.storage.snapshot().collection(self.collection);
+    /// Returns all objects of the collection, compiled, in the order of names.
+    pub(super) fn all(&self, context: &Context<'_>) -> Vec<Arc<T>> {
+        let stored = context.objects.snapshot().collection(self.collection);
         if stored.is_empty() {
             return Vec::new();
         }

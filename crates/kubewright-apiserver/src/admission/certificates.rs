@@ -5,12 +5,10 @@ use rustls::pki_types::{CertificateSigningRequestDer, pem::PemObject};
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     authn::MASTERS,
     authz::Access,
-    registry::{
-        Registry,
-        json::{at, text_at},
-    },
+    registry::json::{at, text_at},
     status::Status,
 };
 
@@ -25,31 +23,31 @@ fn is_about(attributes: &Attributes<'_>, subresource: &str) -> bool {
         && attributes.call.subresource == subresource
 }
 
-/// Whether the user may do something with a signer, by its name or by all of its domain.
-fn may(registry: &Registry, attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
+/// Returns whether the user may do something with a signer, by its name or by all of its domain.
+fn may(context: &Context<'_>, attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
     [signer, &domain].into_iter().any(|name| {
         let access =
             Access { verb, group: GROUP, version: "*", resource: "signers", name, ..Access::default() };
-        registry.authorizer.decide(registry, attributes.call.user, &access).allowed
+        context.authorize(attributes.call.user, &access).allowed
     })
 }
 
 /// `CertificateApproval`: only those approve who may approve for the signer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateApproval;
+pub(crate) struct CertificateApproval;
 
 impl Plugin for CertificateApproval {
     fn name(&self) -> &'static str {
         "CertificateApproval"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Update || !is_about(attributes, "approval") {
             return Ok(());
         }
         let signer = attributes.old.map_or("", |old| text_at(old, &["spec", "signerName"]));
-        if may(registry, attributes, "approve", signer) {
+        if may(context, attributes, "approve", signer) {
             return Ok(());
         }
         Err(attributes.forbid(&format!("user not permitted to approve requests with signerName {signer:?}")))
@@ -58,14 +56,14 @@ impl Plugin for CertificateApproval {
 
 /// `CertificateSigning`: only those sign who may sign for the signer.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateSigning;
+pub(crate) struct CertificateSigning;
 
 impl Plugin for CertificateSigning {
     fn name(&self) -> &'static str {
         "CertificateSigning"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(old) = attributes
             .old
             .filter(|_| attributes.operation == Operation::Update && is_about(attributes, "status"))
@@ -75,24 +73,23 @@ impl Plugin for CertificateSigning {
         let unchanged =
             |field: &str| at(old, &["status", field]) == at(&attributes.object, &["status", field]);
         let signer = text_at(old, &["spec", "signerName"]);
-        if (unchanged("certificate") && unchanged("conditions")) || may(registry, attributes, "sign", signer)
-        {
+        if (unchanged("certificate") && unchanged("conditions")) || may(context, attributes, "sign", signer) {
             return Ok(());
         }
         Err(attributes.forbid(&format!("user not permitted to sign requests with signerName {signer:?}")))
     }
 }
 
-/// `CertificateSubjectRestriction`: nobody becomes a master by certificate.
+/// `CertificateSubjectRestriction`: refuses client certificates of `system:masters`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CertificateSubject;
+pub(crate) struct CertificateSubject;
 
 impl Plugin for CertificateSubject {
     fn name(&self) -> &'static str {
         "CertificateSubjectRestriction"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create
             || !is_about(attributes, "")
             || text_at(&attributes.object, &["spec", "signerName"]) != CLIENT_SIGNER
@@ -113,7 +110,7 @@ impl Plugin for CertificateSubject {
     }
 }
 
-/// Whether a request has an organisation of that name: the attribute `2.5.4.10` with a text right behind it.
+/// Returns whether a request has an organisation of that name: the attribute `2.5.4.10` with a text right behind it.
 fn names_organisation(der: &[u8], name: &str) -> bool {
     const ORGANISATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
     let behind = der.windows(ORGANISATION.len()).enumerate().filter(|(_, window)| *window == ORGANISATION);

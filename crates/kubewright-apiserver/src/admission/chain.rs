@@ -1,4 +1,4 @@
-//! The plugins of a server, in order.
+//! The chain of admission plugins.
 
 use std::sync::Arc;
 
@@ -14,16 +14,13 @@ use super::{
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
 use crate::{
+    admission::Context,
     apply::ManagedFields,
-    registry::{
-        Registry,
-        json::{meta, meta_mut},
-    },
+    registry::json::{meta, meta_mut},
     status::Status,
 };
 
-/// The order of the plugins that there are. What users of the cluster bring comes after everything that is built in,
-/// and what is charged comes last.
+/// The order of all plugins. Policies and webhooks come after the built-in plugins, and quota last.
 const ORDER: [&str; 28] = [
     "NamespaceLifecycle",
     "NamespaceExists",
@@ -54,10 +51,10 @@ const ORDER: [&str; 28] = [
     "ResourceQuota",
     "AlwaysDeny",
 ];
-/// The place of plugins that the server does not know.
+/// The place of custom plugins.
 const OWN: &str = "";
 
-/// The plugins that are there but off.
+/// Returns a plugin that is off by default.
 fn optional(name: &str) -> Option<Slot> {
     Some(Slot::Local(match name {
         "AlwaysDeny" => Arc::new(AlwaysDeny),
@@ -72,15 +69,16 @@ fn optional(name: &str) -> Option<Slot> {
     }))
 }
 
-/// A name that no plugin has.
+/// No plugin has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no admission plugin {name:?} to switch {switch}; known are: {known}")]
+#[non_exhaustive]
 pub struct UnknownPlugin {
     /// The name.
     pub name: String,
     /// `on` or `off`.
     pub switch: &'static str,
-    /// The names that there are.
+    /// The known names.
     pub known: String,
 }
 
@@ -108,8 +106,8 @@ impl Slot {
 #[derive(Clone, Default)]
 pub struct Chain {
     slots: Vec<Slot>,
-    /// Whether there are plugins that the server does not know.
-    has_others: bool,
+    /// Whether there are plugins that are not the server's own.
+    has_custom_plugins: bool,
 }
 
 impl std::fmt::Debug for Chain {
@@ -119,12 +117,12 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// The plugins that are on by default.
+    /// Creates the chain of the plugins that are on by default.
     pub fn standard() -> Self {
         Self::calling(Webhooks::default())
     }
 
-    /// The same, with webhooks called in a way of one's own.
+    /// Creates the default chain with a custom client of webhooks.
     pub fn calling(webhooks: Webhooks) -> Self {
         Self::default()
             .own(NamespaceLifecycle)
@@ -156,21 +154,21 @@ impl Chain {
         self.insert(Slot::Remote(Arc::new(plugin)))
     }
 
-    /// Adds a plugin, before those that run what users of the cluster bring.
+    /// Adds a custom plugin, before policies and webhooks.
     #[must_use]
     pub fn with(self, plugin: impl Plugin) -> Self {
-        Self { has_others: true, ..self.own(plugin) }
+        Self { has_custom_plugins: true, ..self.own(plugin) }
     }
 
-    /// Adds a plugin that asks outside of the process.
+    /// Adds a custom plugin that calls other processes, before policies and webhooks.
     #[must_use]
     pub fn with_remote(self, plugin: impl RemotePlugin) -> Self {
-        Self { has_others: true, ..self.own_remote(plugin) }
+        Self { has_custom_plugins: true, ..self.own_remote(plugin) }
     }
 
-    /// Whether there are plugins of which the server does not know what they look at.
-    pub(crate) fn has_others(&self) -> bool {
-        self.has_others
+    /// Returns whether there are plugins that are not the server's own, and may read any field.
+    pub(crate) fn has_custom_plugins(&self) -> bool {
+        self.has_custom_plugins
     }
 
     fn insert(mut self, slot: Slot) -> Self {
@@ -180,7 +178,7 @@ impl Chain {
         self
     }
 
-    /// Switches a plugin on that the server has but does not use unless told to, as `--enable-admission-plugins` does.
+    /// Enables a plugin that is off by default, as `--enable-admission-plugins` does.
     pub fn enable(self, name: &str) -> Result<Self, UnknownPlugin> {
         if self.names().any(|known| known == name) {
             return Ok(self);
@@ -192,7 +190,7 @@ impl Chain {
         Err(UnknownPlugin { name: name.to_owned(), switch: "on", known: known.join(", ") })
     }
 
-    /// Leaves a plugin out, as `--disable-admission-plugins` does.
+    /// Disables a plugin, as `--disable-admission-plugins` does.
     pub fn without(mut self, name: &str) -> Result<Self, UnknownPlugin> {
         let before = self.slots.len();
         let known = self.names().collect::<Vec<_>>().join(", ");
@@ -203,45 +201,45 @@ impl Chain {
         Ok(self)
     }
 
-    /// The names of the plugins, in order.
+    /// Returns the names of the plugins, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.slots.iter().map(Slot::name)
     }
 
-    /// Lets every plugin change the object; all of them again when one outside of the process did.
-    pub async fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
-        self.round(registry, attributes).await?;
+    /// Runs the mutating plugins; all of them again if a remote one changed the object.
+    pub async fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        self.round(context, attributes).await?;
         if attributes.rounds.wanted {
             attributes.rounds.again = true;
-            self.round(registry, attributes).await?;
+            self.round(context, attributes).await?;
         }
         keep_managers_readable(attributes);
         Ok(())
     }
 
-    async fn round(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    async fn round(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         for slot in &self.slots {
             match slot {
-                Slot::Local(plugin) => plugin.admit(registry, attributes)?,
-                Slot::Remote(plugin) => plugin.admit(registry, attributes).await?,
+                Slot::Local(plugin) => plugin.admit(context, attributes)?,
+                Slot::Remote(plugin) => plugin.admit(context, attributes).await?,
             }
         }
         Ok(())
     }
 
-    /// Lets every plugin refuse the object.
-    pub async fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    /// Runs the validating plugins.
+    pub async fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         for slot in &self.slots {
             match slot {
-                Slot::Local(plugin) => plugin.validate(registry, attributes)?,
-                Slot::Remote(plugin) => plugin.validate(registry, attributes).await?,
+                Slot::Local(plugin) => plugin.validate(context, attributes)?,
+                Slot::Remote(plugin) => plugin.validate(context, attributes).await?,
             }
         }
         Ok(())
     }
 }
 
-/// A webhook that spoils `managedFields` does not get its way with them.
+/// Restores `managedFields` that a webhook has made invalid.
 fn keep_managers_readable(attributes: &mut Attributes<'_>) {
     let Some(before) = attributes.rounds.managers.take() else { return };
     let now = meta(&attributes.object).get("managedFields");

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         json::{Json, at, list, meta, name, object, object_mut, text, text_at},
         quantity,
     },
@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// The default among the classes of a collection: the newest of those that an annotation marks.
-fn default_class(registry: &Registry, collection: &str, annotations: &[&str]) -> Option<String> {
-    let stored = registry.storage.snapshot().collection(collection);
+fn default_class(context: &Context<'_>, collection: &str, annotations: &[&str]) -> Option<String> {
+    let stored = context.objects.snapshot().collection(collection);
     let classes = stored.range(None, None).map(|(_, stored)| stored.decode());
     let marked = classes.filter(|class| {
         let own = object(meta(class), "annotations");
@@ -31,14 +31,14 @@ fn default_class(registry: &Registry, collection: &str, annotations: &[&str]) ->
 
 /// `DefaultStorageClass`: claims that ask for no class get the default one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultStorageClass;
+pub(crate) struct DefaultStorageClass;
 
 impl Plugin for DefaultStorageClass {
     fn name(&self) -> &'static str {
         "DefaultStorageClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "persistentvolumeclaims") {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl Plugin for DefaultStorageClass {
             "storageclass.kubernetes.io/is-default-class",
             "storageclass.beta.kubernetes.io/is-default-class",
         ];
-        if let Some(class) = default_class(registry, "storage.k8s.io/storageclasses", &annotations) {
+        if let Some(class) = default_class(context, "storage.k8s.io/storageclasses", &annotations) {
             object_mut(&mut attributes.object, "spec").insert("storageClassName".into(), class.into());
         }
         Ok(())
@@ -60,14 +60,14 @@ impl Plugin for DefaultStorageClass {
 
 /// `DefaultIngressClass`: ingresses that ask for no class get the default one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultIngressClass;
+pub(crate) struct DefaultIngressClass;
 
 impl Plugin for DefaultIngressClass {
     fn name(&self) -> &'static str {
         "DefaultIngressClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("networking.k8s.io", "ingresses") {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Plugin for DefaultIngressClass {
             return Ok(());
         }
         let annotations = ["ingressclass.kubernetes.io/is-default-class"];
-        if let Some(class) = default_class(registry, "networking.k8s.io/ingressclasses", &annotations) {
+        if let Some(class) = default_class(context, "networking.k8s.io/ingressclasses", &annotations) {
             object_mut(&mut attributes.object, "spec").insert("ingressClassName".into(), class.into());
         }
         Ok(())
@@ -85,14 +85,14 @@ impl Plugin for DefaultIngressClass {
 
 /// `PersistentVolumeClaimResize`: claims grow only where their class lets them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ClaimResize;
+pub(crate) struct ClaimResize;
 
 impl Plugin for ClaimResize {
     fn name(&self) -> &'static str {
         "PersistentVolumeClaimResize"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let Some(old) = attributes.old.filter(|_| {
             attributes.operation == Operation::Update && attributes.is("", "persistentvolumeclaims")
         }) else {
@@ -109,7 +109,7 @@ impl Plugin for ClaimResize {
         }
         let class = text_at(old, &["spec", "storageClassName"]);
         let grows = class == text_at(&attributes.object, &["spec", "storageClassName"]) && {
-            let found = registry.storage.get("storage.k8s.io/storageclasses", &ObjectKey::cluster(class));
+            let found = context.objects.get("storage.k8s.io/storageclasses", &ObjectKey::cluster(class));
             found.is_some_and(|class| class.decode().get("allowVolumeExpansion") == Some(&Value::Bool(true)))
         };
         if grows {
@@ -123,15 +123,15 @@ impl Plugin for ClaimResize {
 
 /// `RuntimeClass`: pods of a class carry its overhead and go where its nodes are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RuntimeClass;
+pub(crate) struct RuntimeClass;
 
 impl RuntimeClass {
-    fn class(registry: &Registry, attributes: &Attributes<'_>) -> Result<Option<Json>, Status> {
+    fn class(context: &Context<'_>, attributes: &Attributes<'_>) -> Result<Option<Json>, Status> {
         let asked = text_at(&attributes.object, &["spec", "runtimeClassName"]);
         if asked.is_empty() {
             return Ok(None);
         }
-        let found = registry.storage.get("node.k8s.io/runtimeclasses", &ObjectKey::cluster(asked));
+        let found = context.objects.get("node.k8s.io/runtimeclasses", &ObjectKey::cluster(asked));
         let class = found.map(|found| found.decode());
         class
             .map(Some)
@@ -141,7 +141,7 @@ impl RuntimeClass {
 
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Whether two lists of resources are the same amounts.
+/// Returns whether two lists of resources are the same amounts.
 fn same_amounts(a: Option<&Json>, b: Option<&Json>) -> bool {
     let amounts = |list: Option<&Json>| -> Vec<(String, Option<i128>)> {
         list.into_iter().flatten().map(|(key, value)| (key.clone(), quantity::parse(value))).collect()
@@ -154,11 +154,11 @@ impl Plugin for RuntimeClass {
         "RuntimeClass"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let Some(class) = Self::class(registry, attributes)? else { return Ok(()) };
+        let Some(class) = Self::class(context, attributes)? else { return Ok(()) };
         let spec = object(&attributes.object, "spec").cloned().unwrap_or_default();
         if let Some(fixed) = at(&class, &["overhead", "podFixed"]).and_then(Value::as_object) {
             let own = object(&spec, "overhead");
@@ -191,11 +191,11 @@ impl Plugin for RuntimeClass {
         Ok(())
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let class = Self::class(registry, attributes)?;
+        let class = Self::class(context, attributes)?;
         let fixed = class.as_ref().and_then(|class| at(class, &["overhead", "podFixed"])?.as_object());
         let own = at(&attributes.object, &["spec", "overhead"]).and_then(Value::as_object);
         match (fixed, own) {
@@ -223,7 +223,7 @@ fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Whether whatever one toleration tolerates, another does too.
+/// Returns whether whatever one toleration tolerates, another does too.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

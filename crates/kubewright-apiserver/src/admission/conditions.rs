@@ -1,4 +1,4 @@
-//! Expressions about a request: which names they have, and `matchConditions`.
+//! CEL expressions about a request: their variables, and `matchConditions`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,9 +9,9 @@ use super::{
     request::{Asking, describe, request_resource},
 };
 use crate::{
+    admission::Context,
     cel::{Activation, Decl, Environment, EvalError, Program},
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{Json, objects, text},
     },
@@ -95,7 +95,7 @@ pub(crate) fn compile(text: &str, names: &Environment, wanted: &[&str]) -> Resul
     }
 }
 
-/// What an evaluation failed with, in the words of a refusal.
+/// Returns the message of a failed evaluation.
 pub(super) fn failed(text: &str, failure: &EvalError) -> String {
     match failure {
         EvalError::OutOfBudget => failure.to_string(),
@@ -138,7 +138,7 @@ impl Inputs {
             .with_value("params", &self.params)
     }
 
-    /// The same with `authorizer`.
+    /// Returns the activation with `authorizer`.
     pub(super) fn activate_asking<'v>(
         &'v self,
         variables: &'v [(String, Result<Program, String>)],
@@ -168,15 +168,15 @@ impl Conditions {
         self.programs.is_empty()
     }
 
-    /// Whether all hold; one that does not decides even if others fail. `ignore` is the failure policy.
+    /// Returns whether all conditions hold. A false one decides even if others fail. `ignore` is the failure policy.
     pub(super) fn hold(
         &self,
         inputs: &Inputs,
-        registry: &Registry,
+        context: &Context<'_>,
         attributes: &Attributes<'_>,
         ignore: bool,
     ) -> Result<bool, String> {
-        let asking = Asking { registry, attributes };
+        let asking = Asking { context, attributes };
         let activation = inputs.activate_asking(&[], &asking);
         let mut budget = CONDITIONS_BUDGET;
         let mut errors = Vec::new();

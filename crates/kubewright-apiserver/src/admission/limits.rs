@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         json::{Json, at, default, meta_mut, object, object_mut, objects, objects_mut, text},
         quantity,
     },
@@ -14,11 +14,11 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitRanger;
+pub(crate) struct LimitRanger;
 
 /// All limits of a namespace.
-fn limits(registry: &Registry, namespace: &str) -> Vec<Json> {
-    let collection = registry.storage.snapshot().collection("limitranges");
+fn limits(context: &Context<'_>, namespace: &str) -> Vec<Json> {
+    let collection = context.objects.snapshot().collection("limitranges");
     collection
         .range(Some(namespace), None)
         .filter_map(|(_, o)| o.decode().get("spec").and_then(Value::as_object).cloned())
@@ -43,11 +43,11 @@ impl Plugin for LimitRanger {
         "LimitRanger"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let limits = limits(registry, attributes.call.namespace);
+        let limits = limits(context, attributes.call.namespace);
         let mut notes = Vec::new();
         for limit in limits.iter().filter(|l| text(l, "type") == "Container") {
             let spec = object_mut(&mut attributes.object, "spec");
@@ -81,7 +81,7 @@ impl Plugin for LimitRanger {
         Ok(())
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl Plugin for LimitRanger {
         if attributes.is("", "pods") {
             let empty = Json::new();
             let spec = object(&attributes.object, "spec").unwrap_or(&empty);
-            for limit in limits(registry, attributes.call.namespace) {
+            for limit in limits(context, attributes.call.namespace) {
                 match text(&limit, "type") {
                     "Container" => {
                         for list in ["containers", "initContainers"] {
@@ -104,7 +104,7 @@ impl Plugin for LimitRanger {
             }
         } else if attributes.is("", "persistentvolumeclaims") {
             let resources = object(&attributes.object, "spec").and_then(|s| object(s, "resources"));
-            for limit in limits(registry, attributes.call.namespace) {
+            for limit in limits(context, attributes.call.namespace) {
                 if text(&limit, "type") == "PersistentVolumeClaim" {
                     check(&limit, "PersistentVolumeClaim", resources, &mut problems);
                 }

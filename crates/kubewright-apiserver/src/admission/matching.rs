@@ -1,4 +1,4 @@
-//! Which writes a policy or a webhook is about: rules, selectors, equivalent versions.
+//! Matching of writes against policies and webhooks: rules, selectors, equivalent versions.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{Json, list, meta, object, objects, text},
         selector::LabelSelector,
@@ -16,7 +16,7 @@ use crate::{
     status::{About, Status},
 };
 
-/// Questions that store nothing, which nobody may get between.
+/// Reviews, which policies and webhooks never see.
 pub(crate) const REVIEWS: [(&str, &str); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),
@@ -26,7 +26,8 @@ pub(crate) const REVIEWS: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Whether what users bring is never asked: their own configuration, so that a mistake can be taken back, and reviews.
+/// Returns whether a write is exempt from policies and webhooks: their own configuration, so that mistakes can be undone,
+/// and reviews.
 pub(super) fn is_exempt(attributes: &Attributes<'_>) -> bool {
     let ty = attributes.ty();
     ty.group == "admissionregistration.k8s.io" || REVIEWS.contains(&(ty.group.as_ref(), ty.plural.as_ref()))
@@ -36,7 +37,7 @@ fn has(items: &[Value], wanted: &str) -> bool {
     items.iter().any(|item| item == "*" || item == wanted)
 }
 
-/// Whether a rule is about a write, seen as one of `ty`.
+/// Returns whether a rule is about a write, seen as one of `ty`.
 fn rule_matches(rule: &Json, attributes: &Attributes<'_>, ty: &Descriptor) -> bool {
     let is_namespace = ty.group.is_empty() && ty.plural == "namespaces";
     let in_namespace = !is_namespace && !attributes.namespace().is_empty();
@@ -65,7 +66,7 @@ fn name_matches(rule: &Json, attributes: &Attributes<'_>) -> bool {
 pub(super) fn rules_match(
     rules: &[Value],
     match_policy: &str,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Option<Arc<Descriptor>> {
     let own = attributes.call.ty;
@@ -76,7 +77,7 @@ pub(super) fn rules_match(
     if match_policy != "Equivalent" {
         return None;
     }
-    let types = registry.types();
+    let types = context.objects.types();
     let subresource = attributes.call.subresource;
     let equivalent = |ty: &&Arc<Descriptor>| {
         ty.storage == own.storage
@@ -100,10 +101,10 @@ fn selector(parent: &Json, key: &str) -> Result<Option<LabelSelector>, Status> {
     Ok(Some(selector).filter(|selector| !selector.is_empty()))
 }
 
-/// Whether the namespace of a write is selected. What is in no namespace always is.
+/// Returns whether the namespace of a write is selected. What is in no namespace always is.
 pub(super) fn namespace_selected(
     parent: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<bool, Status> {
     let ty = attributes.ty();
@@ -116,14 +117,14 @@ pub(super) fn namespace_selected(
     if about_namespace && matches!(attributes.operation, Operation::Create | Operation::Update) {
         return Ok(labels_match(&selector, object(meta(&attributes.object), "labels")));
     }
-    let found = registry
-        .storage
+    let found = context
+        .objects
         .get("namespaces", &ObjectKey::cluster(namespace))
         .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))?;
     Ok(selector.matches(|key| found.meta.label(key)))
 }
 
-/// Whether the object of a write is selected, as it is or as it was.
+/// Returns whether the object of a write is selected, as it is or as it was.
 pub(super) fn object_selected(parent: &Json, attributes: &Attributes<'_>) -> Result<bool, Status> {
     let Some(selector) = selector(parent, "objectSelector")? else { return Ok(true) };
     let selected = |object: &Json| labels_match(&selector, self::object(meta(object), "labels"));
@@ -131,19 +132,19 @@ pub(super) fn object_selected(parent: &Json, attributes: &Attributes<'_>) -> Res
     Ok(current.is_some_and(selected) || attributes.old.is_some_and(selected))
 }
 
-/// Whether `matchConstraints` or `matchResources` are about a write, and as which type.
+/// Returns whether `matchConstraints` or `matchResources` are about a write, and as which type.
 pub(super) fn resources_match(
     criteria: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Arc<Descriptor>>, Status> {
-    let in_namespace = namespace_selected(criteria, registry, attributes);
+    let in_namespace = namespace_selected(criteria, context, attributes);
     let is_object = object_selected(criteria, attributes);
     if matches!(in_namespace, Ok(false)) || matches!(is_object, Ok(false)) {
         return Ok(None);
     }
     let policy = text(criteria, "matchPolicy");
-    let rules = |key: &str| rules_match(list(criteria, key), policy, registry, attributes);
+    let rules = |key: &str| rules_match(list(criteria, key), policy, context, attributes);
     if rules("excludeResourceRules").is_some() {
         return Ok(None);
     }
@@ -152,7 +153,7 @@ pub(super) fn resources_match(
     } else {
         rules("resourceRules")
     };
-    // Only a write that the rules are about is told what is wrong with the selectors.
+    // Errors of the selectors are for writes that the rules match.
     if found.is_some() {
         in_namespace?;
         is_object?;

@@ -1,16 +1,20 @@
-//! Admission: what is decided about a write beyond permission and validity.
+//! Admission: plugins that change or refuse writes.
 //!
 //! A [`Chain`] is a list of plugins. Each may change the object (`admit`) and then, after all have, refuse it
-//! (`validate`). Plugins see the registry and may read it; they do not write.
+//! (`validate`). A [`Context`] gives them read access to the cluster.
 //!
-//! - A rule of your own: implement [`Plugin`] and add it with [`Chain::with`].
-//! - Somebody outside of the process has to be asked: [`RemotePlugin`].
-//! - Rules that users of the cluster bring: [`policy`] (expressions) and [`webhook`] (servers).
+//! - A custom rule: implement [`Plugin`] and add it with [`Chain::with`].
+//! - A rule that calls another process: [`RemotePlugin`].
+//! - Rules that are objects of the cluster: [`policy`] (expressions) and [`webhook`] (servers).
 //!
 //! ```
-//! use kubewright_apiserver::{ApiServer, admission::{Attributes, Chain, Plugin}, registry::Registry, status::Status};
+//! use kubewright_apiserver::{
+//!     ApiServer,
+//!     admission::{Attributes, Chain, Context, Plugin},
+//!     status::Status,
+//! };
 //!
-//! /// No configuration without an owner.
+//! /// Requires a label on every ConfigMap.
 //! struct Owned;
 //!
 //! impl Plugin for Owned {
@@ -18,7 +22,7 @@
 //!         "Owned"
 //!     }
 //!
-//!     fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+//!     fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
 //!         if attributes.is("", "configmaps") && attributes.object["metadata"]["labels"]["owner"].is_null() {
 //!             return Err(attributes.forbid("a label `owner` is required"));
 //!         }
@@ -39,12 +43,14 @@
 //! # Ok(()) }
 //! ```
 
+mod admit;
 mod attributes;
 mod cache;
 mod certificates;
 mod chain;
 mod classes;
 mod conditions;
+mod context;
 mod limits;
 mod matching;
 mod namespace;
@@ -62,12 +68,13 @@ pub mod webhook;
 
 use futures::future::BoxFuture;
 
-pub use self::{
-    attributes::{Attributes, Operation},
+pub(crate) use self::{
+    admit::Admission,
     certificates::{CertificateApproval, CertificateSigning, CertificateSubject},
-    chain::{Chain, UnknownPlugin},
     classes::{ClaimResize, DefaultIngressClass, DefaultStorageClass, RuntimeClass},
+    conditions::{compile as compile_expression, names as expression_names},
     limits::LimitRanger,
+    matching::REVIEWS,
     namespace::NamespaceLifecycle,
     nodes::TaintNodes,
     optional::{
@@ -77,56 +84,57 @@ pub use self::{
     owners::OwnerReferences,
     pods::{DefaultTolerationSeconds, Priority, StorageProtection},
     podsecurity::PodSecurity,
+    policy::mutation_of,
     quota::ResourceQuota,
     service_accounts::ServiceAccount,
 };
-pub(crate) use self::{
-    conditions::{compile as compile_expression, names as expression_names},
-    matching::REVIEWS,
-    policy::mutation_of,
+pub use self::{
+    attributes::{Attributes, Operation},
+    chain::{Chain, UnknownPlugin},
+    context::Context,
 };
-use crate::{registry::Registry, status::Status};
+use crate::status::Status;
 
-/// One rule of admission.
+/// An admission plugin.
 pub trait Plugin: Send + Sync + 'static {
-    /// The name, as `--enable-admission-plugins` writes it.
+    /// Returns the name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
     /// Changes the object, or refuses the request.
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
-        let _ = (registry, attributes);
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        let _ = (context, attributes);
         Ok(())
     }
 
-    /// Refuses what must not be stored.
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
-        let _ = (registry, attributes);
+    /// Refuses the request after all plugins have changed the object.
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let _ = (context, attributes);
         Ok(())
     }
 }
 
-/// A rule of admission that asks somebody outside of the process: webhooks.
+/// An admission plugin that calls other processes: webhooks.
 pub trait RemotePlugin: Send + Sync + 'static {
-    /// The name, as `--enable-admission-plugins` writes it.
+    /// Returns the name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
     /// Changes the object, or refuses the request.
     fn admit<'a>(
         &'a self,
-        registry: &'a Registry,
+        context: &'a Context<'_>,
         attributes: &'a mut Attributes<'_>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let _ = (registry, attributes);
+        let _ = (context, attributes);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Refuses what must not be stored.
+    /// Refuses the request after all plugins have changed the object.
     fn validate<'a>(
         &'a self,
-        registry: &'a Registry,
+        context: &'a Context<'_>,
         attributes: &'a Attributes<'_>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let _ = (registry, attributes);
+        let _ = (context, attributes);
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
-    registry::Registry,
+    admission::Context,
     status::{About, Status},
 };
 
@@ -14,19 +14,19 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NamespaceLifecycle;
+pub(crate) struct NamespaceLifecycle;
 
 impl Plugin for NamespaceLifecycle {
     fn name(&self) -> &'static str {
         "NamespaceLifecycle"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.ty().namespaced() {
             return Ok(());
         }
         let namespace = attributes.call.namespace;
-        let Some(found) = registry.storage.get("namespaces", &ObjectKey::cluster(namespace)) else {
+        let Some(found) = context.objects.get("namespaces", &ObjectKey::cluster(namespace)) else {
             return Err(Status::not_found(About { group: "", kind: "namespaces", name: namespace }));
         };
         if found.meta.deletion.is_none() {
@@ -40,7 +40,7 @@ impl Plugin for NamespaceLifecycle {
         })]))
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation == Operation::Delete
             && attributes.is("", "namespaces")
             && IMMORTAL.contains(&attributes.call.name)

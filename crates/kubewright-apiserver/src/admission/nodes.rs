@@ -4,16 +4,14 @@ use serde_json::json;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
-    registry::{
-        Registry,
-        json::{list, object_mut, objects, text},
-    },
+    admission::Context,
+    registry::json::{list, object_mut, objects, text},
     status::Status,
 };
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TaintNodes;
+pub(crate) struct TaintNodes;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -22,7 +20,7 @@ impl Plugin for TaintNodes {
         "TaintNodesByCondition"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "nodes") {
             return Ok(());
         }

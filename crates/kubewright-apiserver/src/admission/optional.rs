@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
-    registry::{
-        Registry,
-        json::{Json, at, list, meta, object, object_mut, objects, objects_mut, text},
-    },
+    admission::Context,
+    registry::json::{Json, at, list, meta, object, object_mut, objects, objects_mut, text},
     status::{About, Status},
 };
 
@@ -21,9 +19,9 @@ fn spec(pod: &Json) -> Option<&Json> {
     object(pod, "spec")
 }
 
-/// `AlwaysPullImages`: nobody runs an image that they may not pull.
+/// `AlwaysPullImages`: sets the pull policy of all images to Always.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AlwaysPullImages;
+pub(crate) struct AlwaysPullImages;
 
 impl AlwaysPullImages {
     fn images(pod: &Json) -> Vec<&str> {
@@ -46,7 +44,7 @@ impl Plugin for AlwaysPullImages {
         "AlwaysPullImages"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) {
             return Ok(());
         }
@@ -64,7 +62,7 @@ impl Plugin for AlwaysPullImages {
         Ok(())
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) {
             return Ok(());
         }
@@ -85,14 +83,14 @@ impl Plugin for AlwaysPullImages {
 
 /// `LimitPodHardAntiAffinityTopology`: pods keep away from each other by node and by nothing wider.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitAntiAffinity;
+pub(crate) struct LimitAntiAffinity;
 
 impl Plugin for LimitAntiAffinity {
     fn name(&self) -> &'static str {
         "LimitPodHardAntiAffinityTopology"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         const HOSTNAME: &str = "kubernetes.io/hostname";
         if !is_pod_write(attributes) {
             return Ok(());
@@ -112,9 +110,9 @@ impl Plugin for LimitAntiAffinity {
 
 /// `ExtendedResourceToleration`: pods that ask for special hardware tolerate the nodes that have it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ExtendedResourceToleration;
+pub(crate) struct ExtendedResourceToleration;
 
-/// Whether a resource is one that somebody else than Kubernetes counts.
+/// Returns whether a resource is an extended resource.
 fn is_extended(resource: &str) -> bool {
     resource
         .split_once('/')
@@ -126,7 +124,7 @@ impl Plugin for ExtendedResourceToleration {
         "ExtendedResourceToleration"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if !is_pod_write(attributes) {
             return Ok(());
         }
@@ -154,19 +152,19 @@ impl Plugin for ExtendedResourceToleration {
 
 /// `PodNodeSelector`: the pods of a namespace go to the nodes that its annotation names.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PodNodeSelector;
+pub(crate) struct PodNodeSelector;
 
 impl Plugin for PodNodeSelector {
     fn name(&self) -> &'static str {
         "PodNodeSelector"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
         let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
-        let Some(namespace) = registry.storage.get("namespaces", &key) else { return Ok(()) };
+        let Some(namespace) = context.objects.get("namespaces", &key) else { return Ok(()) };
         let namespace = namespace.decode();
         let annotations = object(meta(&namespace), "annotations");
         let written = annotations.map_or("", |a| text(a, "scheduler.alpha.kubernetes.io/node-selector"));
@@ -193,19 +191,19 @@ impl Plugin for PodNodeSelector {
 
 /// `NamespaceExists`: nothing is written where there is no namespace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NamespaceExists;
+pub(crate) struct NamespaceExists;
 
 impl Plugin for NamespaceExists {
     fn name(&self) -> &'static str {
         "NamespaceExists"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let namespace = attributes.call.namespace;
         if namespace.is_empty() {
             return Ok(());
         }
-        let found = registry.storage.get("namespaces", &kubewright_core::ObjectKey::cluster(namespace));
+        let found = context.objects.get("namespaces", &kubewright_core::ObjectKey::cluster(namespace));
         found
             .map(drop)
             .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))
@@ -214,14 +212,14 @@ impl Plugin for NamespaceExists {
 
 /// `AlwaysDeny`: nothing is written at all.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AlwaysDeny;
+pub(crate) struct AlwaysDeny;
 
 impl Plugin for AlwaysDeny {
     fn name(&self) -> &'static str {
         "AlwaysDeny"
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         Err(attributes.forbid("admission control is denying all modifications"))
     }
 }

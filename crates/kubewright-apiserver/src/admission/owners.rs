@@ -1,4 +1,5 @@
-//! `OwnerReferencesPermissionEnforcement`: nobody has objects deleted, or keeps them from it, by way of their owners.
+//! `OwnerReferencesPermissionEnforcement`: changing owner references requires permission to delete the object, and blocking
+//! the deletion of an owner that to update its finalizers.
 //!
 //! Off unless told to. Operators meet it on clusters that are stricter than most: one that sets `blockOwnerDeletion` needs
 //! the right to update the finalizers of the owner.
@@ -7,9 +8,9 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     authz::Access,
     registry::{
-        Registry,
         descriptor::Json,
         json::{list, meta, text},
     },
@@ -18,7 +19,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OwnerReferences;
+pub(crate) struct OwnerReferences;
 
 fn owners(object: &Json) -> &[Value] {
     list(meta(object), "ownerReferences")
@@ -29,15 +30,15 @@ fn blocks(owner: &Value) -> bool {
 }
 
 impl OwnerReferences {
-    fn may(registry: &Registry, attributes: &Attributes<'_>, access: &Access<'_>) -> Result<(), String> {
-        let decision = registry.authorizer.decide(registry, attributes.call.user, access);
+    fn may(context: &Context<'_>, attributes: &Attributes<'_>, access: &Access<'_>) -> Result<(), String> {
+        let decision = context.authorize(attributes.call.user, access);
         if decision.allowed { Ok(()) } else { Err(format!("{}, <nil>", decision.reason)) }
     }
 
-    /// Whether the user may update the finalizers of an owner.
-    fn may_block(registry: &Registry, attributes: &Attributes<'_>, owner: &Json) -> Result<(), String> {
+    /// Returns whether the user may update the finalizers of an owner.
+    fn may_block(context: &Context<'_>, attributes: &Attributes<'_>, owner: &Json) -> Result<(), String> {
         let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
-        let types = registry.types();
+        let types = context.objects.types();
         let ty = types.all().iter().find(|ty| ty.kind == kind && ty.api_version() == version);
         let ty = ty.ok_or_else(|| {
             format!(
@@ -55,7 +56,7 @@ impl OwnerReferences {
             name: text(owner, "name"),
             ..Access::default()
         };
-        Self::may(registry, attributes, &access).map_err(|why| {
+        Self::may(context, attributes, &access).map_err(|why| {
             format!(
                 "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: {why}"
             )
@@ -68,7 +69,7 @@ impl Plugin for OwnerReferences {
         "OwnerReferencesPermissionEnforcement"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let ty = attributes.ty();
         let is_pod_status =
             ty.group.is_empty() && ty.plural == "pods" && attributes.call.subresource == "status";
@@ -87,7 +88,7 @@ impl Plugin for OwnerReferences {
                 name: attributes.name(),
                 ..Access::default()
             };
-            Self::may(registry, attributes, &access).map_err(|why| {
+            Self::may(context, attributes, &access).map_err(|why| {
                 attributes.forbid(&format!("cannot set an ownerRef on a resource you can't delete: {why}"))
             })?;
         }
@@ -95,7 +96,7 @@ impl Plugin for OwnerReferences {
             |owner: &Value| old.iter().any(|other| other.get("uid") == owner.get("uid") && blocks(other));
         let blocking = new.iter().filter(|owner| blocks(owner) && !blocked_before(owner));
         for owner in blocking.filter_map(Value::as_object) {
-            Self::may_block(registry, attributes, owner).map_err(|why| attributes.forbid(&why))?;
+            Self::may_block(context, attributes, owner).map_err(|why| attributes.forbid(&why))?;
         }
         Ok(())
     }

@@ -4,16 +4,14 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin, cache::Compiled};
 use crate::{
-    registry::{
-        Registry,
-        json::{Json, default, list, name, object_mut, objects, text},
-    },
+    admission::Context,
+    registry::json::{Json, default, list, name, object_mut, objects, text},
     status::Status,
 };
 
 /// `Priority`: a class becomes a number.
 #[derive(Debug)]
-pub struct Priority {
+pub(crate) struct Priority {
     classes: Compiled<Class>,
 }
 
@@ -23,7 +21,7 @@ impl Default for Priority {
     }
 }
 
-/// What a class says.
+/// The content of a priority class.
 #[derive(Debug)]
 struct Class {
     name: String,
@@ -48,13 +46,13 @@ impl Plugin for Priority {
         "Priority"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
         let asked = attributes.object.get("spec").and_then(Value::as_object);
         let class_name = asked.map(|s| text(s, "priorityClassName")).unwrap_or_default();
-        let classes = self.classes.all(registry);
+        let classes = self.classes.all(context);
         let class = if class_name.is_empty() {
             // Of several defaults the one with the lowest value counts.
             classes.iter().filter(|class| class.is_default).min_by_key(|class| class.value)
@@ -96,14 +94,14 @@ impl Plugin for Priority {
 
 /// `DefaultTolerationSeconds`: pods stay on a node that is not ready for five minutes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DefaultTolerationSeconds;
+pub(crate) struct DefaultTolerationSeconds;
 
 impl Plugin for DefaultTolerationSeconds {
     fn name(&self) -> &'static str {
         "DefaultTolerationSeconds"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
         if !writes || !attributes.is("", "pods") {
             return Ok(());
@@ -128,16 +126,16 @@ impl Plugin for DefaultTolerationSeconds {
     }
 }
 
-/// `StorageObjectInUseProtection`: volumes and claims wait until nobody uses them.
+/// `StorageObjectInUseProtection`: adds the finalizers of volumes and claims that are in use.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StorageProtection;
+pub(crate) struct StorageProtection;
 
 impl Plugin for StorageProtection {
     fn name(&self) -> &'static str {
         "StorageObjectInUseProtection"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         let finalizer = if attributes.is("", "persistentvolumeclaims") {
             "kubernetes.io/pvc-protection"
         } else if attributes.is("", "persistentvolumes") {

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, security_profiles};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         json::{Json, at, list, meta, object, objects, text},
         validation::Errors,
     },
@@ -15,7 +15,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PodSecurity;
+pub(crate) struct PodSecurity;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
@@ -26,7 +26,7 @@ impl Plugin for PodSecurity {
         "PodSecurity"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.operation == Operation::Delete {
             return Ok(());
         }
@@ -34,7 +34,7 @@ impl Plugin for PodSecurity {
             return validate_labels(attributes);
         }
         let Some((spec, is_pod)) = pod_spec(attributes) else { return Ok(()) };
-        let namespace = registry.storage.get("namespaces", &ObjectKey::cluster(attributes.call.namespace));
+        let namespace = context.objects.get("namespaces", &ObjectKey::cluster(attributes.call.namespace));
         let Some(namespace) = namespace else { return Ok(()) };
         let level = |mode: &str| {
             let level = namespace.meta.label(&format!("{PREFIX}{mode}")).unwrap_or("privileged").to_owned();

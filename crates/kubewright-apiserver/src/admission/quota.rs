@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
         json::{Json, at, list, name, object, object_mut, objects, text},
         quantity,
     },
@@ -18,14 +18,14 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ResourceQuota;
+pub(crate) struct ResourceQuota;
 
 impl Plugin for ResourceQuota {
     fn name(&self) -> &'static str {
         "ResourceQuota"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         let call = attributes.call;
         if attributes.operation != Operation::Create
             || !attributes.ty().namespaced()
@@ -34,8 +34,8 @@ impl Plugin for ResourceQuota {
         {
             return Ok(());
         }
-        let keys: Vec<_> = registry
-            .storage
+        let keys: Vec<_> = context
+            .objects
             .snapshot()
             .collection("resourcequotas")
             .range(Some(call.namespace), None)
@@ -43,14 +43,16 @@ impl Plugin for ResourceQuota {
             .collect();
         for key in keys {
             loop {
-                let Some(stored) = registry.storage.get("resourcequotas", &key) else { break };
+                let Some(stored) = context.objects.get("resourcequotas", &key) else { break };
                 let quota = stored.decode();
                 let charged = charge(attributes, &quota).map_err(|why| attributes.forbid(&why))?;
                 let (Some(charged), false) = (charged, call.options.dry_run) else { break };
-                let Some(ty) = registry.resolve("", "v1", "resourcequotas") else { break };
+                let Some(ty) = context.objects.types().get("", "v1", "resourcequotas").cloned() else {
+                    break;
+                };
                 // A lost race is counted again.
                 let expect = Expect::Revision(stored.revision);
-                if registry.storage.put("resourcequotas", &key, expect, ty.draft(&charged)).is_ok() {
+                if context.quotas().put("resourcequotas", &key, expect, ty.draft(&charged)).is_ok() {
                     break;
                 }
             }
@@ -118,7 +120,7 @@ fn in_scope(attributes: &Attributes<'_>, quota: &Json) -> bool {
     })
 }
 
-/// What the new object uses of each limited resource, with the notation to print it in.
+/// Returns the usage of each limited resource by the new object, with its notation.
 fn usage(attributes: &Attributes<'_>, hard: &Json) -> Vec<(String, i128, bool)> {
     let ty = attributes.ty();
     let counted = if ty.group.is_empty() {

@@ -1,13 +1,13 @@
-//! The request under admission, as expressions and webhooks see it.
+//! The `AdmissionRequest` of a write, for expressions and webhooks.
 
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation};
 use crate::{
+    admission::Context,
     authz::Access,
     cel::{AccessCheck, AccessDecision, Authorizer},
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{Json, meta},
     },
@@ -84,12 +84,12 @@ fn options(attributes: &Attributes<'_>) -> Value {
 }
 
 /// `namespaceObject`: the namespace of a write without what is not for expressions; `null` outside of namespaces.
-pub(super) fn namespace_object(registry: &Registry, attributes: &Attributes<'_>) -> Value {
+pub(super) fn namespace_object(context: &Context<'_>, attributes: &Attributes<'_>) -> Value {
     if !attributes.ty().namespaced() {
         return Value::Null;
     }
     let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
-    let Some(stored) = registry.storage.get("namespaces", &key) else { return Value::Null };
+    let Some(stored) = context.objects.get("namespaces", &key) else { return Value::Null };
     let mut namespace = stored.decode();
     let shown = [
         "name",
@@ -114,7 +114,7 @@ pub(super) fn namespace_object(registry: &Registry, attributes: &Attributes<'_>)
 /// The server's authorisers, asked on behalf of the user of a request.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
-    pub(super) registry: &'a Registry,
+    pub(super) context: &'a Context<'a>,
     pub(super) attributes: &'a Attributes<'a>,
 }
 
@@ -136,7 +136,7 @@ impl Authorizer for Asking<'_> {
             ..crate::authn::User::default()
         });
         let user = account.as_ref().unwrap_or(self.attributes.call.user);
-        let decision = self.registry.authorizer.decide(self.registry, user, &access);
+        let decision = self.context.authorize(user, &access);
         AccessDecision { allowed: decision.allowed, reason: decision.reason }
     }
 }

@@ -1,4 +1,4 @@
-//! What the baseline standard asks of a pod's kernel settings: sysctls, `SELinux`, `AppArmor`, host processes of Windows.
+//! Checks of the baseline standard on kernel settings: sysctls, `SELinux`, `AppArmor`, host processes of Windows.
 
 use std::collections::BTreeSet;
 

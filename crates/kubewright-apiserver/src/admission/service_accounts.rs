@@ -1,4 +1,4 @@
-//! `ServiceAccount`: pods run as somebody, and find a token of theirs where clients look for it.
+//! `ServiceAccount`: sets the account of pods and mounts its token.
 //!
 //! Off unless told to: without the controllers of a cluster no namespace has the account `default`, and every pod would
 //! be refused.
@@ -8,21 +8,19 @@ use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};
 use crate::{
-    registry::{
-        Registry,
-        json::{Json, at, list, object_mut, objects, objects_mut, text, text_at},
-    },
+    admission::Context,
+    registry::json::{Json, at, list, object_mut, objects, objects_mut, text, text_at},
     status::Status,
 };
 
-/// Where clients look for their token.
+/// The directory of the mounted token.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The annotation of pods that a kubelet made on its own.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The plugin.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ServiceAccount;
+pub(crate) struct ServiceAccount;
 
 impl ServiceAccount {
     fn ignores(attributes: &Attributes<'_>) -> bool {
@@ -33,10 +31,10 @@ impl ServiceAccount {
         at(&attributes.object, &["metadata", "annotations", MIRROR]).is_some()
     }
 
-    fn account(registry: &Registry, attributes: &Attributes<'_>) -> Result<Json, Status> {
+    fn account(context: &Context<'_>, attributes: &Attributes<'_>) -> Result<Json, Status> {
         let name = text_at(&attributes.object, &["spec", "serviceAccountName"]);
         let namespace = attributes.namespace();
-        let found = registry.storage.get("serviceaccounts", &ObjectKey::new(Some(namespace), name));
+        let found = context.objects.get("serviceaccounts", &ObjectKey::new(Some(namespace), name));
         found.map(|account| account.decode()).ok_or_else(|| {
             attributes.forbid(&format!(
                 "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
@@ -50,7 +48,7 @@ impl Plugin for ServiceAccount {
         "ServiceAccount"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) || Self::is_mirror(attributes) {
             return Ok(());
         }
@@ -59,11 +57,11 @@ impl Plugin for ServiceAccount {
             spec.insert("serviceAccountName".into(), "default".into());
             spec.insert("serviceAccount".into(), "default".into());
         }
-        let account = Self::account(registry, attributes)?;
+        let account = Self::account(context, attributes)?;
         let spec = object_mut(&mut attributes.object, "spec");
         let wish = |of: &Json| of.get("automountServiceAccountToken").and_then(Value::as_bool);
         if wish(spec).or_else(|| wish(&account)).unwrap_or(true) {
-            mount(spec, &format!("kube-api-access-{}", registry.random.suffix()));
+            mount(spec, &format!("kube-api-access-{}", context.random().suffix()));
         }
         let pulls = list(&account, "imagePullSecrets");
         if list(spec, "imagePullSecrets").is_empty() && !pulls.is_empty() {
@@ -72,7 +70,7 @@ impl Plugin for ServiceAccount {
         Ok(())
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if Self::ignores(attributes) {
             return Ok(());
         }
@@ -87,7 +85,7 @@ impl Plugin for ServiceAccount {
             let (namespace, pod) = (attributes.namespace(), attributes.name());
             return Err(attributes.forbid(&format!("no service account specified for pod {namespace}/{pod}")));
         }
-        Self::account(registry, attributes).map(drop)
+        Self::account(context, attributes).map(drop)
     }
 }
 

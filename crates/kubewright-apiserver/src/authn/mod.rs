@@ -1,25 +1,32 @@
-//! Who asks.
+//! Authentication: the user of a request.
 //!
-//! Authenticators are tried in turn: a client certificate, a bearer token (static file, then `ServiceAccount`), and at
-//! last nobody in particular, `system:anonymous`. A credential that is there and wrong is a 401; one that is not there
-//! is not. Whoever knows another way to tell who asks implements [`RequestAuthenticator`].
+//! Authenticators are tried in order: the client certificate of the connection, custom authenticators, a bearer token
+//! (`ServiceAccount`, then the static token file). A request without credentials belongs to `system:anonymous`; one with
+//! wrong credentials is a 401. Custom authenticators implement [`RequestAuthenticator`].
 
-pub mod service_account;
-pub mod token_file;
-pub mod x509;
+mod jwt;
+pub(crate) mod service_account;
+mod token_file;
+pub(crate) mod x509;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use http::HeaderMap;
 
-/// The group of everybody who showed a credential.
+pub use self::{
+    service_account::KeyError,
+    token_file::{TokenFile, TokenFileError},
+};
+use crate::{registry::ObjectReader, status::Status};
+
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who showed none.
+/// The group of `system:anonymous`.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group that may do everything.
+/// The group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
 
-/// Somebody who asks.
+/// An authenticated user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The name.
@@ -28,39 +35,44 @@ pub struct User {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
+    /// Further attributes that the authenticator knows.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Somebody without credentials.
+    /// Returns the user of requests without credentials.
     pub fn anonymous() -> Self {
         Self { name: "system:anonymous".into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
-    /// The server itself.
+    /// Returns the user of the server itself.
     pub fn system() -> Self {
         Self { name: "system:apiserver".into(), groups: vec![MASTERS.into()], ..Self::default() }
     }
 
-    /// Whether a group is among the user's.
+    /// Returns whether the user is in a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
 }
 
-/// Another way to tell who asks: a proxy in front, tokens of an identity provider.
+/// A custom authenticator: headers of an authenticating proxy, tokens of an identity provider.
 ///
 /// ```
 /// use http::HeaderMap;
-/// use kubewright_apiserver::{ApiServer, authn::{RequestAuthenticator, User}, registry::Registry, status::Status};
+/// use kubewright_apiserver::{
+///     ApiServer,
+///     authn::{RequestAuthenticator, User},
+///     registry::ObjectReader,
+///     status::Status,
+/// };
 ///
-/// /// Believes a proxy that says who asks.
+/// /// Trusts a proxy that sets the user name.
 /// #[derive(Debug)]
 /// struct Proxy;
 ///
 /// impl RequestAuthenticator for Proxy {
-///     fn authenticate(&self, _: &Registry, headers: &HeaderMap) -> Result<Option<User>, Status> {
+///     fn authenticate(&self, _: &dyn ObjectReader, headers: &HeaderMap) -> Result<Option<User>, Status> {
 ///         let name = headers.get("x-remote-user").and_then(|value| value.to_str().ok());
 ///         Ok(name.map(|name| User { name: name.to_owned(), ..User::default() }))
 ///     }
@@ -70,69 +82,99 @@ impl User {
 /// # Ok::<(), kubewright_apiserver::StartError>(())
 /// ```
 pub trait RequestAuthenticator: fmt::Debug + Send + Sync + 'static {
-    /// Who sent a request with these headers; `None` when there is nothing in them that this authenticator knows, an
-    /// error (401) when there is and it is wrong.
-    fn authenticate(
-        &self,
-        registry: &crate::registry::Registry,
-        headers: &HeaderMap,
-    ) -> Result<Option<User>, crate::status::Status> {
-        let _ = (registry, headers);
+    /// Returns the user of a request with these headers; `None` without credentials that this authenticator knows, an
+    /// error (401) if they are wrong.
+    fn authenticate(&self, objects: &dyn ObjectReader, headers: &HeaderMap) -> Result<Option<User>, Status> {
+        let _ = (objects, headers);
         Ok(None)
     }
 
-    /// Who a bearer token belongs to that nobody else knows; also asked by token reviews.
-    fn token(&self, registry: &crate::registry::Registry, token: &str) -> Option<User> {
-        let _ = (registry, token);
+    /// Returns the user of a bearer token that no other authenticator knows; also called for token reviews.
+    fn token(&self, objects: &dyn ObjectReader, token: &str) -> Option<User> {
+        let _ = (objects, token);
         None
     }
 }
 
-/// Everything that can tell who asks.
-#[derive(Debug, Clone, Default)]
+/// The authenticators of a server.
+#[derive(Clone)]
 pub struct Authenticator {
-    /// Other ways, tried in turn.
-    pub others: Vec<Arc<dyn RequestAuthenticator>>,
-    /// Users by static token.
-    pub tokens: token_file::TokenFile,
-    /// Whether somebody without credentials is let in as `system:anonymous`.
-    pub refuse_anonymous: bool,
+    objects: Arc<dyn ObjectReader>,
+    issuer: Arc<service_account::Issuer>,
+    custom: Vec<Arc<dyn RequestAuthenticator>>,
+    tokens: TokenFile,
+    anonymous: bool,
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator")
+            .field("custom", &self.custom)
+            .field("tokens", &self.tokens)
+            .field("anonymous", &self.anonymous)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Authenticator {
-    /// Who a bearer token belongs to, if it is meant for this server.
-    pub fn token(&self, registry: &crate::registry::Registry, token: &str) -> Option<User> {
-        self.token_for(registry, token, &[registry.tokens.name.as_str()]).map(|(user, _)| user)
+    /// Creates an authenticator that knows the `ServiceAccount` tokens of an issuer and serves requests without
+    /// credentials as `system:anonymous`.
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, issuer: Arc<service_account::Issuer>) -> Self {
+        Self { objects, issuer, custom: Vec::new(), tokens: TokenFile::default(), anonymous: true }
     }
 
-    /// Who a bearer token belongs to, if it is meant for one of these audiences, and for which it is. Tokens that name
-    /// no audience are meant for whoever asks.
-    pub fn token_for<'a>(
-        &self,
-        registry: &crate::registry::Registry,
-        token: &str,
-        audiences: &[&'a str],
-    ) -> Option<(User, Vec<&'a str>)> {
-        if let Some((user, meant)) = registry.tokens.user(registry, token, audiences) {
+    /// Adds custom authenticators.
+    pub(crate) fn with_custom(mut self, custom: Vec<Arc<dyn RequestAuthenticator>>) -> Self {
+        self.custom = custom;
+        self
+    }
+
+    /// Adds the users of a token file.
+    pub(crate) fn with_tokens(mut self, tokens: TokenFile) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Sets whether requests without credentials are served as `system:anonymous` (`--anonymous-auth`); otherwise they
+    /// are a 401.
+    pub(crate) fn with_anonymous(mut self, anonymous: bool) -> Self {
+        self.anonymous = anonymous;
+        self
+    }
+
+    /// Creates the same authenticators for another server.
+    pub(crate) fn fork(&self, objects: Arc<dyn ObjectReader>) -> Self {
+        Self { objects, ..self.clone() }
+    }
+
+    /// Returns the issuer of `ServiceAccount` tokens.
+    pub(crate) fn issuer(&self) -> &service_account::Issuer {
+        &self.issuer
+    }
+
+    /// Returns the user of a bearer token that is meant for this server.
+    pub fn token(&self, token: &str) -> Option<User> {
+        self.token_for(token, &[self.issuer.name()]).map(|(user, _)| user)
+    }
+
+    /// Returns the user of a bearer token that is meant for one of the audiences, and the audiences that it is meant for.
+    /// Tokens that name no audience are meant for all.
+    pub fn token_for<'a>(&self, token: &str, audiences: &[&'a str]) -> Option<(User, Vec<&'a str>)> {
+        if let Some((user, meant)) = self.issuer.user(&*self.objects, token, audiences) {
             return Some((authenticated(user), meant));
         }
-        let known = self.tokens.user(token);
-        let user = known.or_else(|| self.others.iter().find_map(|other| other.token(registry, token)))?;
+        let custom = || self.custom.iter().find_map(|custom| custom.token(&*self.objects, token));
+        let user = self.tokens.user(token).or_else(custom)?;
         Some((authenticated(user), audiences.to_vec()))
     }
 
-    /// Who asks: by certificate, else in another way, else by token, else nobody in particular.
-    pub fn authenticate(
-        &self,
-        registry: &crate::registry::Registry,
-        certificate: Option<&User>,
-        headers: &HeaderMap,
-    ) -> Result<User, crate::status::Status> {
-        if let Some(user) = certificate {
+    /// Returns the user of a request. `peer` is the user of the connection's client certificate.
+    pub fn authenticate(&self, peer: Option<&User>, headers: &HeaderMap) -> Result<User, Status> {
+        if let Some(user) = peer {
             return Ok(authenticated(user.clone()));
         }
-        for other in &self.others {
-            if let Some(user) = other.authenticate(registry, headers)? {
+        for custom in &self.custom {
+            if let Some(user) = custom.authenticate(&*self.objects, headers)? {
                 return Ok(authenticated(user));
             }
         }
@@ -142,16 +184,13 @@ impl Authenticator {
             scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
         });
         if let Some(token) = token.filter(|t| !t.is_empty()) {
-            return self.token(registry, token).ok_or_else(crate::status::Status::unauthorized);
+            return self.token(token).ok_or_else(Status::unauthorized);
         }
-        if self.refuse_anonymous {
-            return Err(crate::status::Status::unauthorized());
-        }
-        Ok(User::anonymous())
+        if self.anonymous { Ok(User::anonymous()) } else { Err(Status::unauthorized()) }
     }
 }
 
-/// Somebody who showed a credential.
+/// Adds the group of all authenticated users.
 fn authenticated(mut user: User) -> User {
     if !user.is_in(AUTHENTICATED) {
         user.groups.push(AUTHENTICATED.into());

@@ -1,33 +1,22 @@
-//! `ServiceAccount` tokens: JSON web tokens that this server signs (ES256) and believes.
+//! `ServiceAccount` tokens: JSON web tokens that this server issues and accepts.
 //!
-//! A token is good while its account, and the pod or secret that it is bound to, exist under the same uid.
+//! A token is valid while its account, and the pod or secret that it is bound to, exist under the same uid.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use kubewright_core::ObjectKey;
-use ring::{
-    rand::SystemRandom,
-    signature::{self, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey},
-};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::User;
-use crate::registry::Registry;
+use super::{User, jwt::SigningKey};
+use crate::registry::ObjectReader;
 
-/// Why there is no key to sign with.
+/// The key of `ServiceAccount` tokens cannot be generated or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no key for ServiceAccount tokens: the random source failed, or the key that was kept is none"
-)]
+#[error("no key for ServiceAccount tokens: the random source failed, or the stored key is not an ES256 key")]
 pub struct KeyError;
 
-const ALGORITHM: &signature::EcdsaSigningAlgorithm = &signature::ECDSA_P256_SHA256_FIXED_SIGNING;
-
-/// The signer of tokens.
-pub struct Issuer {
-    key: EcdsaKeyPair,
-    random: SystemRandom,
-    /// `iss`, and the audience when a request names none.
-    pub name: String,
+/// Issuer of tokens.
+pub(crate) struct Issuer {
+    key: SigningKey,
+    name: String,
 }
 
 impl std::fmt::Debug for Issuer {
@@ -37,73 +26,46 @@ impl std::fmt::Debug for Issuer {
 }
 
 impl Issuer {
-    /// An issuer with a fresh key.
-    pub fn generate(name: &str) -> Result<Self, KeyError> {
-        Self::from_pkcs8(name, &Self::generate_pkcs8()?)
+    /// Generates a key as PKCS #8. It must be kept secret.
+    pub(crate) fn generate_pkcs8() -> Result<Vec<u8>, KeyError> {
+        SigningKey::generate_pkcs8().ok_or(KeyError)
     }
 
-    /// A fresh key, to be kept and shown to nobody.
-    pub fn generate_pkcs8() -> Result<Vec<u8>, KeyError> {
-        EcdsaKeyPair::generate_pkcs8(ALGORITHM, &SystemRandom::new())
-            .map(|document| document.as_ref().to_vec())
-            .map_err(|_| KeyError)
+    /// Creates an issuer with a stored key.
+    pub(crate) fn from_pkcs8(name: &str, key: &[u8]) -> Result<Self, KeyError> {
+        Ok(Self { key: SigningKey::from_pkcs8(key).ok_or(KeyError)?, name: name.to_owned() })
     }
 
-    /// An issuer with the key of an earlier run.
-    pub fn from_pkcs8(name: &str, key: &[u8]) -> Result<Self, KeyError> {
-        let random = SystemRandom::new();
-        let key = EcdsaKeyPair::from_pkcs8(ALGORITHM, key, &random).map_err(|_| KeyError)?;
-        Ok(Self { key, random, name: name.to_owned() })
+    /// Returns `iss`, which is also the audience of requests that name none.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
-    /// A signed token; `None` when the random source fails.
-    pub fn sign(&self, claims: &Value) -> Option<String> {
-        let header = json!({"alg": "ES256", "kid": self.key_id(), "typ": "JWT"});
-        let mut token = URL_SAFE_NO_PAD.encode(header.to_string());
-        token.push('.');
-        token.push_str(&URL_SAFE_NO_PAD.encode(claims.to_string()));
-        let signature = self.key.sign(&self.random, token.as_bytes()).ok()?;
-        token.push('.');
-        token.push_str(&URL_SAFE_NO_PAD.encode(signature.as_ref()));
-        Some(token)
+    /// Returns a signed token; `None` when the random source fails.
+    pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
+        self.key.sign(claims)
     }
 
-    /// The claims of a token that this issuer has signed; times and accounts are not yet looked at.
-    pub fn claims(&self, token: &str) -> Option<Value> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref())
-            .verify(signed.as_bytes(), &signature)
-            .ok()?;
-        let (_, claims) = signed.split_once('.')?;
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
+    /// Returns the claims of a token that this issuer has signed; times and accounts are not checked.
+    pub(crate) fn claims(&self, token: &str) -> Option<Value> {
+        self.key.verify(token)
     }
 
-    fn key_id(&self) -> String {
-        let digest = ring::digest::digest(&ring::digest::SHA256, self.key.public_key().as_ref());
-        URL_SAFE_NO_PAD.encode(digest.as_ref())
+    /// Returns the public keys, as `/openid/v1/jwks` shows them.
+    pub(crate) fn jwks(&self) -> Value {
+        self.key.key_set()
     }
 
-    /// The public keys, as `/openid/v1/jwks` shows them.
-    pub fn jwks(&self) -> Value {
-        // An uncompressed point: one byte of form, then x and y.
-        let point = self.key.public_key().as_ref();
-        json!({"keys": [{
-            "use": "sig", "kty": "EC", "kid": self.key_id(), "crv": "P-256", "alg": "ES256",
-            "x": URL_SAFE_NO_PAD.encode(&point[1..33]), "y": URL_SAFE_NO_PAD.encode(&point[33..65]),
-        }]})
-    }
-
-    /// Who a token belongs to, when it is good now and meant for one of the audiences, and for which it is.
-    pub fn user<'a>(
+    /// Returns the user of a token that is valid now and meant for one of the audiences, and the audiences it is meant for.
+    pub(crate) fn user<'a>(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         token: &str,
         audiences: &[&'a str],
     ) -> Option<(User, Vec<&'a str>)> {
         let claims = self.claims(token)?;
         let named: Vec<&str> = match &claims["aud"] {
-            // Tokens of the old kind, in Secrets, name nobody: they are for the API server.
+            // Legacy tokens, in Secrets, name no audience: they are for the API server.
             Value::Null => vec![&self.name],
             Value::String(one) => vec![one],
             many => many.as_array()?.iter().filter_map(Value::as_str).collect(),
@@ -112,7 +74,7 @@ impl Issuer {
         if meant.is_empty() {
             return None;
         }
-        let now = registry.clock.now().as_second();
+        let now = objects.now().as_second();
         if claims["iss"] != self.name.as_str()
             || claims["exp"].as_i64()? <= now
             || claims["nbf"].as_i64()? > now
@@ -125,8 +87,7 @@ impl Issuer {
         let uid = private["serviceaccount"]["uid"].as_str()?;
         let alive = |resource: &str, reference: &Value| -> bool {
             let key = ObjectKey::namespaced(namespace, reference["name"].as_str().unwrap_or_default());
-            registry
-                .storage
+            objects
                 .get(resource, &key)
                 .is_some_and(|o| Some(o.meta.uid.as_ref()) == reference["uid"].as_str())
         };
@@ -154,21 +115,27 @@ impl Issuer {
     }
 }
 
-/// The groups of every account of a namespace.
-pub fn groups(namespace: &str) -> Vec<String> {
+/// Returns the groups of all accounts of a namespace.
+pub(crate) fn groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}")]
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn issuer() -> Issuer {
+        Issuer::from_pkcs8("https://a", &Issuer::generate_pkcs8().unwrap()).unwrap()
+    }
+
     #[test]
-    fn a_token_is_believed_by_its_issuer_only() {
-        let issuer = Issuer::generate("https://a").unwrap();
+    fn a_token_is_valid_for_its_issuer_only() {
+        let issuer = issuer();
         let token = issuer.sign(&json!({"sub": "x"})).unwrap();
         assert_eq!(issuer.claims(&token).unwrap(), json!({"sub": "x"}));
-        assert!(Issuer::generate("https://a").unwrap().claims(&token).is_none());
+        assert!(self::issuer().claims(&token).is_none());
         for forged in ["", ".", "a.b.c", &token[..token.len() - 4]] {
             assert!(issuer.claims(forged).is_none());
         }

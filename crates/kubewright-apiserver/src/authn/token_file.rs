@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use super::User;
 
-/// Why a token file cannot be used. The tokens themselves are never named.
+/// A token file cannot be parsed. The tokens themselves are never named.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TokenFileError {
     /// A line has too few columns.
     #[error("line {line} of the token file has {columns} columns; it needs token, user name and user uid")]
     Columns {
         /// The line, from 1.
         line: usize,
-        /// How many it has.
+        /// The number of columns.
         columns: usize,
     },
     /// A line has no token.
@@ -42,7 +43,7 @@ impl std::fmt::Debug for TokenFile {
 }
 
 impl TokenFile {
-    /// Reads a token file.
+    /// Parses a token file.
     pub fn parse(text: &str) -> Result<Self, TokenFileError> {
         let mut users = BTreeMap::new();
         for (n, line) in text.lines().enumerate() {
@@ -69,13 +70,13 @@ impl TokenFile {
         self.users.insert(token.to_owned(), user);
     }
 
-    /// Who a token belongs to.
+    /// Returns the user of a token.
     pub fn user(&self, token: &str) -> Option<User> {
         self.users.get(token).cloned()
     }
 }
 
-/// The columns of a line of CSV.
+/// Splits a line of CSV into columns.
 fn columns(line: &str) -> Option<Vec<String>> {
     let (mut columns, mut column, mut quoted) = (Vec::new(), String::new(), false);
     let mut chars = line.chars().peekable();

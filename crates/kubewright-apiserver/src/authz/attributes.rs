@@ -1,11 +1,11 @@
-//! What somebody wants to do.
+//! Attributes that authorizers decide on.
 
 use crate::{
     authn::User,
     status::{About, Status},
 };
 
-/// What somebody wants to do.
+/// An access to a resource or a path: the attributes that authorizers decide on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Access<'a> {
     /// The verb.
@@ -14,7 +14,7 @@ pub struct Access<'a> {
     pub group: &'a str,
     /// The API version.
     pub version: &'a str,
-    /// The resource; empty for a path that is none.
+    /// The resource; empty for a non-resource path.
     pub resource: &'a str,
     /// The subresource.
     pub subresource: &'a str,
@@ -22,12 +22,12 @@ pub struct Access<'a> {
     pub namespace: &'a str,
     /// The name; empty for a collection.
     pub name: &'a str,
-    /// The path, when it is no resource.
+    /// The path of a non-resource request.
     pub path: &'a str,
 }
 
 impl Access<'_> {
-    /// `pods/log`, or `pods`.
+    /// Returns resource and subresource: `pods/log`, or `pods`.
     pub fn combined_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.to_owned()
@@ -36,7 +36,7 @@ impl Access<'_> {
         }
     }
 
-    /// The 403 that a user gets.
+    /// Returns the 403 for a user.
     pub fn refusal(&self, user: &User) -> Status {
         if self.resource.is_empty() {
             let why = format!("User {:?} cannot {} path {:?}", user.name, self.verb, self.path);

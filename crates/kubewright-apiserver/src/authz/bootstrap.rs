@@ -1,4 +1,4 @@
-//! The roles and bindings that a cluster starts with.
+//! Roles and bindings that a cluster starts with.
 //!
 //! They are data, in `bootstrap.txt`. A role is a line with its name (`part-of=` says into which roles it is summed up,
 //! `sum-of=` that it is such a sum) and one line per rule: verbs, groups, resources, and names if it is about some only;
@@ -113,7 +113,7 @@ fn binding<'d>(namespace: Option<&str>, role_kind: &str, mut words: impl Iterato
 }
 
 /// All roles and bindings, each with the plural of its resource.
-pub fn objects() -> Vec<(&'static str, Value)> {
+pub(crate) fn objects() -> Vec<(&'static str, Value)> {
     let mut roles: Vec<Role<'static>> = Vec::new();
     let mut bindings = Vec::new();
     for line in DATA.lines() {

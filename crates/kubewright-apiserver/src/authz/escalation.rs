@@ -1,21 +1,15 @@
-//! Nobody gives away more than they have: the checks on writing roles and bindings.
+//! Escalation checks: a writer of roles and bindings must have the permissions that they grant.
 
 use super::{Access, Authorizer, rbac::Rule};
 use crate::{
     registry::{
-        Registry,
         call::Call,
         json::{Json, name, object, text},
     },
     status::Status,
 };
 
-pub(super) fn check(
-    authorizer: &Authorizer,
-    registry: &Registry,
-    call: &Call<'_>,
-    written: &Json,
-) -> Result<(), Status> {
+pub(super) fn check(authorizer: &Authorizer, call: &Call<'_>, written: &Json) -> Result<(), Status> {
     let may = |verb: &str, resource: &str, name: &str| {
         let access = Access {
             verb,
@@ -26,7 +20,7 @@ pub(super) fn check(
             name,
             ..Access::default()
         };
-        authorizer.decide(registry, call.user, &access).allowed
+        authorizer.decide(call.user, &access).allowed
     };
     let granted = match call.ty.kind.as_ref() {
         "Role" | "ClusterRole" => {
@@ -42,14 +36,14 @@ pub(super) fn check(
             if may("bind", plural, role) {
                 return Ok(());
             }
-            let policy = authorizer.policy(registry);
+            let policy = authorizer.policy();
             match policy.role(kind, role, call.namespace) {
                 Some(rules) => rules.clone(),
                 None => return Err(Status::not_found(call.ty.about(role))),
             }
         }
     };
-    let held = authorizer.rules(registry, call.user, call.namespace);
+    let held = authorizer.rules(call.user, call.namespace);
     let missing: Vec<Rule> = granted
         .iter()
         .flat_map(Rule::atoms)

@@ -1,40 +1,35 @@
-//! Who may do what.
+//! Authorization: what a user may do.
 //!
-//! Modes are tried in turn, as `--authorization-mode` lists them; the first that allows or denies decides, and when
-//! none does the answer is no. Members of `system:masters` may do everything under RBAC. An authoriser of one's own
-//! implements [`Authorize`] and is asked before the modes.
+//! The modes are tried in order, as `--authorization-mode` lists them; the first that allows or denies decides, and
+//! without a decision the request is forbidden. Members of `system:masters` may do everything under RBAC. Custom
+//! authorizers implement [`Authorize`] and come before the modes.
 
 mod attributes;
-pub mod bootstrap;
+pub(crate) mod bootstrap;
 mod escalation;
 mod params;
 mod rbac;
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 
 pub use self::{attributes::Access, rbac::Rule};
 use crate::{
     authn::{MASTERS, User},
-    registry::{Registry, call::Call, descriptor::Json},
+    registry::{ObjectReader, call::Call, descriptor::Json},
     status::Status,
 };
 
-/// One authoriser of the chain.
+/// A built-in authorizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
-    /// Roles and bindings.
+    /// Allows what roles and bindings grant.
     Rbac,
-    /// Everybody may do everything.
+    /// Allows everything.
     AlwaysAllow,
-    /// Nobody may do anything.
+    /// Denies everything.
     AlwaysDeny,
 }
 
@@ -53,38 +48,45 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// What an authoriser says.
+/// The decision of all authorizers together.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
-    /// Whether the request may go on.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why, for reviews.
+    /// The reason, for access reviews.
     pub reason: String,
 }
 
-/// What an authoriser of one's own says.
+/// The opinion of one authorizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Opinion {
-    /// Yes, and nobody else is asked.
+    /// Allows the request; later authorizers are not asked.
     Allow(String),
-    /// No, and nobody else is asked.
+    /// Denies the request; later authorizers are not asked.
     Deny(String),
-    /// Ask the next one.
-    None,
+    /// Leaves the decision to the next authorizer.
+    NoOpinion,
 }
 
-/// An authoriser of one's own.
+/// A custom authorizer.
 ///
 /// ```
-/// use kubewright_apiserver::{ApiServer, authn::User, authz::{Access, Authorize, Opinion}, registry::Registry};
+/// use kubewright_apiserver::{
+///     ApiServer,
+///     authn::User,
+///     authz::{Access, Authorize, Opinion},
+///     registry::ObjectReader,
+/// };
 ///
-/// /// Nobody looks into secrets, whatever their roles say.
+/// /// Denies access to secrets, whatever the roles allow.
 /// #[derive(Debug)]
 /// struct NoSecrets;
 ///
 /// impl Authorize for NoSecrets {
-///     fn authorize(&self, _: &Registry, _: &User, access: &Access<'_>) -> Opinion {
-///         if access.resource == "secrets" { Opinion::Deny("not here".into()) } else { Opinion::None }
+///     fn authorize(&self, _: &dyn ObjectReader, _: &User, access: &Access<'_>) -> Opinion {
+///         if access.resource == "secrets" { Opinion::Deny("not here".into()) } else { Opinion::NoOpinion }
 ///     }
 /// }
 ///
@@ -92,63 +94,66 @@ pub enum Opinion {
 /// # Ok::<(), kubewright_apiserver::StartError>(())
 /// ```
 pub trait Authorize: fmt::Debug + Send + Sync + 'static {
-    /// Whether a user may do something.
-    fn authorize(&self, registry: &Registry, user: &User, access: &Access<'_>) -> Opinion;
+    /// Returns whether a user may do something.
+    fn authorize(&self, objects: &dyn ObjectReader, user: &User, access: &Access<'_>) -> Opinion;
 
-    /// The rules that hold for a user in a namespace, as far as they can be told; for reviews.
-    fn rules(&self, registry: &Registry, user: &User, namespace: &str) -> Vec<Rule> {
-        let _ = (registry, user, namespace);
+    /// Returns the rules that hold for a user in a namespace, as far as they are known; for reviews.
+    fn rules(&self, objects: &dyn ObjectReader, user: &User, namespace: &str) -> Vec<Rule> {
+        let _ = (objects, user, namespace);
         Vec::new()
     }
 }
 
-/// The chain of authorisers.
-#[derive(Debug)]
-pub struct Authorizer {
-    own: Vec<Arc<dyn Authorize>>,
+/// The authorizers of a server, in order.
+pub(crate) struct Authorizer {
+    objects: Arc<dyn ObjectReader>,
+    custom: Vec<Arc<dyn Authorize>>,
     modes: Vec<Mode>,
     policy: ArcSwap<rbac::Policy>,
-    stale: AtomicBool,
+}
+
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("Authorizer");
+        f.field("custom", &self.custom).field("modes", &self.modes).finish_non_exhaustive()
+    }
 }
 
 impl Authorizer {
-    /// A chain of modes.
-    pub fn new(modes: Vec<Mode>) -> Self {
-        Self { own: Vec::new(), modes, policy: ArcSwap::default(), stale: AtomicBool::new(true) }
+    /// Creates the authorizers of a server: custom ones, then the modes.
+    pub(crate) fn new(
+        objects: Arc<dyn ObjectReader>,
+        custom: Vec<Arc<dyn Authorize>>,
+        modes: Vec<Mode>,
+    ) -> Self {
+        Self { objects, custom, modes, policy: ArcSwap::default() }
     }
 
-    /// Asks others before the modes.
-    #[must_use]
-    pub fn asking(mut self, own: Vec<Arc<dyn Authorize>>) -> Self {
-        self.own = own;
-        self
+    /// Creates the same authorizers for another server.
+    pub(crate) fn fork(&self, objects: Arc<dyn ObjectReader>) -> Self {
+        Self::new(objects, self.custom.clone(), self.modes.clone())
     }
 
-    /// The same chain for another server; it reads that one's roles.
-    pub(crate) fn fork(&self) -> Self {
-        Self::new(self.modes.clone()).asking(self.own.clone())
-    }
-
-    /// Roles or bindings have changed.
-    pub fn invalidate(&self) {
-        self.stale.store(true, Ordering::Release);
-    }
-
-    /// Roles and bindings as they are now, compiled.
-    fn policy(&self, registry: &Registry) -> Arc<rbac::Policy> {
-        if self.stale.swap(false, Ordering::AcqRel) {
-            self.policy.store(Arc::new(rbac::Policy::compile(&registry.storage.snapshot())));
+    /// Returns the stored roles and bindings, compiled. A compilation is used only for the collections that it was made
+    /// of, so it does not matter in which order concurrent ones are stored.
+    fn policy(&self) -> Arc<rbac::Policy> {
+        let snapshot = self.objects.snapshot();
+        let compiled = self.policy.load();
+        if compiled.is_current(&snapshot) {
+            return Arc::clone(&compiled);
         }
-        self.policy.load_full()
+        let compiled = Arc::new(rbac::Policy::compile(&snapshot));
+        self.policy.store(Arc::clone(&compiled));
+        compiled
     }
 
-    /// Whether a user may do something.
-    pub fn decide(&self, registry: &Registry, user: &User, access: &Access<'_>) -> Decision {
-        for own in &self.own {
-            match own.authorize(registry, user, access) {
+    /// Returns whether a user may do something.
+    pub(crate) fn decide(&self, user: &User, access: &Access<'_>) -> Decision {
+        for custom in &self.custom {
+            match custom.authorize(&*self.objects, user, access) {
                 Opinion::Allow(reason) => return Decision { allowed: true, reason },
                 Opinion::Deny(reason) => return Decision { allowed: false, reason },
-                Opinion::None => {}
+                Opinion::NoOpinion => {}
             }
         }
         for mode in &self.modes {
@@ -161,7 +166,7 @@ impl Authorizer {
                     if user.is_in(MASTERS) {
                         return Decision { allowed: true, reason: String::new() };
                     }
-                    if let Some(reason) = self.policy(registry).allows(user, access) {
+                    if let Some(reason) = self.policy().allows(user, access) {
                         return Decision { allowed: true, reason };
                     }
                 }
@@ -170,35 +175,26 @@ impl Authorizer {
         Decision { allowed: false, reason: String::new() }
     }
 
-    /// 403 unless a user may do something.
-    pub fn check(&self, registry: &Registry, user: &User, access: &Access<'_>) -> Result<(), Status> {
-        if self.decide(registry, user, access).allowed { Ok(()) } else { Err(access.refusal(user)) }
-    }
-
-    /// The rules that hold for a user in a namespace.
-    pub fn rules(&self, registry: &Registry, user: &User, namespace: &str) -> Vec<Rule> {
+    /// Returns the rules that hold for a user in a namespace.
+    pub(crate) fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let mut rules: Vec<Rule> =
-            self.own.iter().flat_map(|own| own.rules(registry, user, namespace)).collect();
+            self.custom.iter().flat_map(|custom| custom.rules(&*self.objects, user, namespace)).collect();
         for mode in &self.modes {
             match mode {
                 Mode::AlwaysAllow => rules.extend(Rule::everything()),
                 Mode::AlwaysDeny => {}
                 Mode::Rbac if user.is_in(MASTERS) => rules.extend(Rule::everything()),
-                Mode::Rbac => rules.extend(self.policy(registry).rules(user, namespace)),
+                Mode::Rbac => rules.extend(self.policy().rules(user, namespace)),
             }
         }
         rules
     }
 
-    /// Refuses roles and bindings that give more than the writer has, and policies that read more than the writer may.
-    pub fn check_escalation(
-        &self,
-        registry: &Registry,
-        call: &Call<'_>,
-        object: &Json,
-    ) -> Result<(), Status> {
+    /// Checks that roles and bindings do not grant more than the writer has, and that admission policies do not read
+    /// more than the writer may.
+    pub(crate) fn check_escalation(&self, call: &Call<'_>, object: &Json) -> Result<(), Status> {
         if call.ty.group == "admissionregistration.k8s.io" && !call.user.is_in(MASTERS) {
-            return params::check(self, registry, call, object);
+            return params::check(self, call, object);
         }
         if call.ty.group != "rbac.authorization.k8s.io"
             || !self.modes.contains(&Mode::Rbac)
@@ -206,6 +202,6 @@ impl Authorizer {
         {
             return Ok(());
         }
-        escalation::check(self, registry, call, object)
+        escalation::check(self, call, object)
     }
 }

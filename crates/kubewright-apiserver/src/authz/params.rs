@@ -1,11 +1,10 @@
-//! Nobody reads by way of an admission policy what they may not read themselves: the checks on writing policies with
-//! parameters and their bindings.
+//! Permission checks on the parameters of admission policies: a writer of policies and bindings must be allowed to read
+//! the parameters that they refer to.
 
 use super::{Access, Authorizer};
 use crate::{
     authn::User,
     registry::{
-        Registry,
         call::Call,
         json::{Json, name, object, text},
         validation::Errors,
@@ -13,12 +12,7 @@ use crate::{
     status::Status,
 };
 
-pub(super) fn check(
-    authorizer: &Authorizer,
-    registry: &Registry,
-    call: &Call<'_>,
-    written: &Json,
-) -> Result<(), Status> {
+pub(super) fn check(authorizer: &Authorizer, call: &Call<'_>, written: &Json) -> Result<(), Status> {
     let (field, looks_at) = match call.ty.kind.as_ref() {
         "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => ("paramKind", "paramKind"),
         "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => ("paramRef", "policyName"),
@@ -29,15 +23,15 @@ pub(super) fn check(
     if !spec.contains_key(field) {
         return Ok(());
     }
-    let before = registry.storage.get(&call.ty.storage, &call.key(name(written))).map(|o| o.decode());
+    let before = authorizer.objects.get(&call.ty.storage, &call.key(name(written))).map(|o| o.decode());
     let before = before.as_ref().and_then(|before| object(before, "spec"));
     if before.is_some_and(|old| [field, looks_at].iter().all(|key| old.get(*key) == spec.get(*key))) {
         return Ok(());
     }
     let refusal = if field == "paramKind" {
-        policy(authorizer, registry, call.user, spec)
+        policy(authorizer, call.user, spec)
     } else {
-        binding(authorizer, registry, call, spec)
+        binding(authorizer, call, spec)
     };
     let Some(why) = refusal else { return Ok(()) };
     let mut errors = Errors::default();
@@ -45,20 +39,20 @@ pub(super) fn check(
     Err(call.invalid(name(written), &errors))
 }
 
-/// Group, version and resource of the parameters that a policy names; everything where it is not known.
-fn resource_of(registry: &Registry, kind: Option<&Json>) -> (String, String, String) {
+/// Returns group, version and resource of the parameters that a policy names; `*` where unknown.
+fn resource_of(authorizer: &Authorizer, kind: Option<&Json>) -> (String, String, String) {
     let all = || "*".to_owned();
     let Some(kind) = kind else { return (all(), all(), all()) };
     let version = text(kind, "apiVersion");
     let (group, bare) = version.split_once('/').unwrap_or(("", version));
-    let types = registry.types();
+    let types = authorizer.objects.types();
     let found = types.all().iter().find(|ty| ty.kind == text(kind, "kind") && ty.api_version() == version);
     (group.to_owned(), bare.to_owned(), found.map_or_else(all, |ty| ty.plural.to_string()))
 }
 
-fn policy(authorizer: &Authorizer, registry: &Registry, user: &User, spec: &Json) -> Option<String> {
+fn policy(authorizer: &Authorizer, user: &User, spec: &Json) -> Option<String> {
     let kind = object(spec, "paramKind");
-    let (group, version, resource) = resource_of(registry, kind);
+    let (group, version, resource) = resource_of(authorizer, kind);
     let access = Access {
         verb: "get",
         group: &group,
@@ -68,7 +62,7 @@ fn policy(authorizer: &Authorizer, registry: &Registry, user: &User, spec: &Json
         name: "*",
         ..Access::default()
     };
-    if authorizer.decide(registry, user, &access).allowed {
+    if authorizer.decide(user, &access).allowed {
         return None;
     }
     let shown = |key: &str| kind.map_or("", |kind| text(kind, key));
@@ -80,7 +74,7 @@ fn policy(authorizer: &Authorizer, registry: &Registry, user: &User, spec: &Json
     ))
 }
 
-fn binding(authorizer: &Authorizer, registry: &Registry, call: &Call<'_>, spec: &Json) -> Option<String> {
+fn binding(authorizer: &Authorizer, call: &Call<'_>, spec: &Json) -> Option<String> {
     let policies = if call.ty.kind.starts_with("Mutating") {
         "admissionregistration.k8s.io/mutatingadmissionpolicies"
     } else {
@@ -88,9 +82,9 @@ fn binding(authorizer: &Authorizer, registry: &Registry, call: &Call<'_>, spec: 
     };
     let named = text(spec, "policyName");
     let policy =
-        registry.storage.get(policies, &kubewright_core::ObjectKey::cluster(named)).map(|o| o.decode());
+        authorizer.objects.get(policies, &kubewright_core::ObjectKey::cluster(named)).map(|o| o.decode());
     let kind = policy.as_ref().and_then(|policy| object(object(policy, "spec")?, "paramKind"));
-    let (group, version, resource) = resource_of(registry, kind);
+    let (group, version, resource) = resource_of(authorizer, kind);
     let reference = object(spec, "paramRef")?;
     let param = text(reference, "name");
     let verb = if param.is_empty() { "list" } else { "get" };
@@ -103,7 +97,7 @@ fn binding(authorizer: &Authorizer, registry: &Registry, call: &Call<'_>, spec: 
         name: param,
         ..Access::default()
     };
-    if authorizer.decide(registry, call.user, &access).allowed {
+    if authorizer.decide(call.user, &access).allowed {
         return None;
     }
     let user = shown_user(call.user);
@@ -117,7 +111,7 @@ fn binding(authorizer: &Authorizer, registry: &Registry, call: &Call<'_>, spec: 
     })
 }
 
-/// A user as Go prints one.
+/// Formats a user as Go prints one.
 fn shown_user(user: &User) -> String {
     let extra: Vec<String> =
         user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" "))).collect();

@@ -1,4 +1,4 @@
-//! Roles and bindings, compiled.
+//! RBAC: roles and bindings, compiled.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::attributes::Access;
 use crate::{
     authn::User,
     registry::json::{Json, list, name, object, objects, text},
-    storage::Snapshot,
+    storage::{Collection, Snapshot},
 };
 
 /// One rule of a role.
@@ -22,7 +22,7 @@ pub struct Rule {
     pub resources: Vec<String>,
     /// The names; all when empty.
     pub names: Vec<String>,
-    /// Paths that are no resources.
+    /// Non-resource URLs.
     pub urls: Vec<String>,
 }
 
@@ -41,12 +41,12 @@ impl Rule {
         }
     }
 
-    /// The rules of a role object.
+    /// Returns the rules of a role object.
     pub fn of(role: &Json) -> Vec<Self> {
         objects(role, "rules").map(Self::parse).collect()
     }
 
-    /// What `system:masters` have.
+    /// Returns the rules of `system:masters`.
     pub fn everything() -> [Self; 2] {
         let all = || vec!["*".to_owned()];
         [
@@ -55,7 +55,7 @@ impl Rule {
         ]
     }
 
-    /// As reviews print it.
+    /// Returns the rule as reviews print it.
     pub fn to_value(&self) -> Value {
         let mut value = json!({"verbs": self.verbs});
         for (key, list) in [
@@ -75,7 +75,7 @@ impl Rule {
         list.iter().any(|v| v == "*" || v == wanted)
     }
 
-    /// Whether the rule allows an access.
+    /// Returns whether the rule allows an access.
     pub fn allows(&self, access: &Access<'_>) -> bool {
         if !Self::has(&self.verbs, access.verb) {
             return false;
@@ -95,7 +95,7 @@ impl Rule {
             && (self.names.is_empty() || self.names.iter().any(|n| n == access.name))
     }
 
-    /// The rule taken apart into rules of one verb, group, resource and name each.
+    /// Splits the rule into rules of one verb, group, resource and name each.
     pub(super) fn atoms(&self) -> Vec<Self> {
         let mut atoms = Vec::new();
         let one = |s: &String| vec![s.clone()];
@@ -122,7 +122,7 @@ impl Rule {
         atoms
     }
 
-    /// Whether this rule gives everything that an atom gives.
+    /// Returns whether this rule grants everything that an atom grants.
     pub(super) fn covers(&self, atom: &Self) -> bool {
         let all_in = |mine: &[String], theirs: &[String]| theirs.iter().all(|t| Self::has(mine, t));
         let urls = atom.urls.iter().all(|url| {
@@ -179,40 +179,57 @@ struct Binding {
 /// All roles and bindings.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
+    /// The collections that the policy was compiled from; `None` before the first compilation.
+    sources: Option<[Collection; RESOURCES.len()]>,
     cluster_roles: BTreeMap<String, Vec<Rule>>,
     roles: BTreeMap<String, Vec<Rule>>,
     cluster_bindings: Vec<Binding>,
     bindings: BTreeMap<String, Vec<Binding>>,
 }
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+/// The resources that a policy is compiled from.
+const RESOURCES: [&str; 4] = [
+    "rbac.authorization.k8s.io/clusterroles",
+    "rbac.authorization.k8s.io/roles",
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    "rbac.authorization.k8s.io/rolebindings",
+];
 
 impl Policy {
     pub(super) fn compile(snapshot: &Snapshot) -> Self {
         let mut policy = Self::default();
-        let collection = |plural: &str| snapshot.collection(&format!("{GROUP}/{plural}"));
-        for (key, role) in collection("clusterroles").range(None, None) {
+        let sources = RESOURCES.map(|resource| snapshot.collection(resource));
+        let [cluster_roles, roles, cluster_bindings, bindings] = &sources;
+        for (key, role) in cluster_roles.range(None, None) {
             policy.cluster_roles.insert(key.name().into(), Rule::of(&role.decode()));
         }
-        for (key, role) in collection("roles").range(None, None) {
+        for (key, role) in roles.range(None, None) {
             policy.roles.insert(key.as_str().into(), Rule::of(&role.decode()));
         }
-        for (_, binding) in collection("clusterrolebindings").range(None, None) {
+        for (_, binding) in cluster_bindings.range(None, None) {
             policy.cluster_bindings.push(binding_of(&binding.decode()));
         }
-        for (key, binding) in collection("rolebindings").range(None, None) {
+        for (key, binding) in bindings.range(None, None) {
             let namespace = key.namespace().unwrap_or_default().to_owned();
             policy.bindings.entry(namespace).or_default().push(binding_of(&binding.decode()));
         }
+        policy.sources = Some(sources);
         policy
     }
 
-    /// Why an access is allowed, when it is.
+    /// Returns whether the policy was compiled from the roles and bindings of a snapshot.
+    pub(super) fn is_current(&self, snapshot: &Snapshot) -> bool {
+        self.sources.as_ref().is_some_and(|sources| {
+            RESOURCES.iter().zip(sources).all(|(resource, source)| snapshot.has_collection(resource, source))
+        })
+    }
+
+    /// Returns the reason why an access is allowed; `None` if it is not.
     pub(super) fn allows(&self, user: &User, access: &Access<'_>) -> Option<String> {
         self.visit(user, access.namespace, |rule, reason| rule.allows(access).then(reason))
     }
 
-    /// The rules of a user in a namespace.
+    /// Returns the rules of a user in a namespace.
     pub(super) fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let mut rules = Vec::new();
         self.visit(user, namespace, |rule, _| {
@@ -224,7 +241,7 @@ impl Policy {
         rules
     }
 
-    /// The rules that a role reference stands for.
+    /// Returns the rules of a referenced role.
     pub(super) fn role(&self, kind: &str, name: &str, namespace: &str) -> Option<&Vec<Rule>> {
         match kind {
             "ClusterRole" => self.cluster_roles.get(name),

@@ -8,8 +8,8 @@
 //! | an object and a request for a Table | columns and cells | [`resource::columns`] |
 //! | a Scale of an object | conversion in both directions | [`resource::scale`] |
 //!
-//! This module does not store or serve: the caller has the objects and the clock. In the server, that is
-//! [`registry::custom`](crate::registry::custom).
+//! Nothing here stores, serves or waits: the caller holds the objects and the clock. In the server, that is
+//! `registry::custom`.
 //!
 //! Pitfall: messages name fields such as `spec.validation.openAPIV3Schema` that a `apiextensions.k8s.io/v1`
 //! object does not have. kube-apiserver validates an older internal form in which fields that all versions

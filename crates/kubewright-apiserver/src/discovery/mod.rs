@@ -1,4 +1,4 @@
-//! What the server serves, told to clients: `/api`, `/apis`, legacy and aggregated.
+//! Discovery: `/api` and `/apis`, legacy and aggregated.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ struct Group<'t> {
     versions: Vec<&'t str>,
 }
 
-/// All groups in the order of discovery: built-in ones by priority, others by name.
+/// Returns all groups in the order of discovery: built-in ones by priority, others by name.
 fn groups(types: &Types) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = GROUPS
         .iter()
@@ -49,7 +49,7 @@ fn groups(types: &Types) -> Vec<Group<'_>> {
     groups
 }
 
-/// Stable before beta before alpha, newer before older, anything else by name.
+/// Returns the sort key of versions: stable before beta before alpha, newer before older, anything else by name.
 fn version_rank(version: &str) -> (u8, std::cmp::Reverse<u64>, std::cmp::Reverse<u64>, String) {
     let parsed = (|| {
         let rest = version.strip_prefix('v')?;
@@ -91,7 +91,7 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// `/api`
-pub fn api_versions(host: &str) -> Value {
+pub(crate) fn api_versions(host: &str) -> Value {
     json!({
         "kind": "APIVersions", "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
@@ -108,13 +108,13 @@ fn group_value(group: &Group<'_>) -> Value {
 }
 
 /// `/apis`
-pub fn api_groups(types: &Types) -> Value {
+pub(crate) fn api_groups(types: &Types) -> Value {
     let groups: Vec<Value> = groups(types).iter().map(group_value).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/GROUP`
-pub fn api_group(types: &Types, name: &str) -> Option<Value> {
+pub(crate) fn api_group(types: &Types, name: &str) -> Option<Value> {
     let groups = groups(types);
     let mut value = group_value(groups.iter().find(|g| g.name == name)?);
     value["kind"] = "APIGroup".into();
@@ -123,7 +123,7 @@ pub fn api_group(types: &Types, name: &str) -> Option<Value> {
 }
 
 /// `/api/v1`, `/apis/GROUP/VERSION`
-pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value> {
     let found = of_version(types, group, version);
     if found.is_empty() {
         return None;
@@ -165,7 +165,7 @@ pub fn api_resources(types: &Types, group: &str, version: &str) -> Option<Value>
     Some(list)
 }
 
-/// Nothing can be added to a type whose definition is being deleted, nor changed.
+/// Returns the verbs of a type; without those that write if its definition is being deleted.
 fn verbs(ty: &Descriptor) -> Vec<&Text> {
     let terminating = ty.custom.as_ref().is_some_and(Custom::is_terminating);
     let offered = |verb: &&Text| !terminating || !matches!(verb.as_ref(), "create" | "patch" | "update");
@@ -221,8 +221,8 @@ fn aggregated_version(types: &Types, group: &str, version: &str, custom: bool) -
     json!({"version": version, "resources": resources, "freshness": "Current"})
 }
 
-/// The aggregated form of `/api` (`core`) or `/apis`, in a version of `apidiscovery.k8s.io`.
-pub fn aggregated(types: &Types, core: bool, version: &str) -> Value {
+/// Returns the aggregated form of `/api` (`core`) or `/apis`, in a version of `apidiscovery.k8s.io`.
+pub(crate) fn aggregated(types: &Types, core: bool, version: &str) -> Value {
     let items: Vec<Value> = if core {
         vec![json!({
             "metadata": {},

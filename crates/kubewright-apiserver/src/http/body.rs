@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, a list written as it is read, or a stream of changes.
+//! Bodies of responses: bytes, a list encoded while it is sent, or a watch.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::{registry::verbs::list::ListAnswer, storage::Object};
 
-/// The body of an answer.
+/// The body of a response.
 pub struct ApiBody(Kind);
 
 enum Kind {
@@ -33,29 +33,29 @@ impl std::fmt::Debug for ApiBody {
 }
 
 impl ApiBody {
-    /// A body that is all there.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+    /// Creates a body of bytes.
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Kind::Whole(Some(bytes.into())))
     }
 
-    /// A list of stored objects.
-    pub fn list(list: ListAnswer) -> Self {
+    /// Creates a body of stored objects.
+    pub(crate) fn list(list: ListAnswer) -> Self {
         Self(Kind::List(ListBody::new(list)))
     }
 
-    /// A stream.
-    pub fn stream(stream: BoxStream<'static, Bytes>) -> Self {
+    /// Creates a body of a stream.
+    pub(crate) fn stream(stream: BoxStream<'static, Bytes>) -> Self {
         Self(Kind::Stream(stream))
     }
 }
 
-/// Bytes that a list hands to the connection at a time.
+/// Size of the chunks of a list.
 const CHUNK: usize = 64 * 1024;
 
-/// A list that copies its items into chunks while the connection takes them: a list of any size costs one chunk.
+/// A list that copies its items into chunks while they are sent: a list of any size takes the memory of one chunk.
 struct ListBody {
     head: Option<Vec<u8>>,
-    /// What stands in front of each item: nothing, or `"kind":…,"apiVersion":…,`.
+    /// Prefix of each item: empty, or `"kind":…,"apiVersion":…,`.
     prefix: Vec<u8>,
     items: std::vec::IntoIter<Arc<Object>>,
     first: bool,

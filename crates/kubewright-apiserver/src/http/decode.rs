@@ -1,4 +1,4 @@
-//! Request bodies: their limits, and how bytes become an object.
+//! Decoding of request bodies.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use crate::{
     status::Status,
 };
 
-/// The largest body that is read.
-pub const MAX_BODY: usize = body::MAX_BYTES;
+/// Upper size of request bodies.
+pub(crate) const MAX_BODY: usize = body::MAX_BYTES;
 
-/// 413.
-pub fn too_large() -> Status {
+/// Returns the 413 of a body over the limit.
+pub(crate) fn too_large() -> Status {
     Status::plain(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {MAX_BODY}"))
 }
 
@@ -25,8 +25,8 @@ fn unrecognised(kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Reads a body as an object without looking into it.
-pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
+/// Decodes a body into an object without a schema.
+pub(crate) fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
     if format == Format::Json && bytes.is_empty() {
         return Err(unrecognised(kind, "unexpected end of JSON input (<empty>)"));
     }
@@ -41,8 +41,8 @@ pub fn plain(kind: &str, bytes: &[u8], format: Format) -> Result<Json, Status> {
     }
 }
 
-/// Reads a protobuf body as JSON text. A body that does not say what it is, is what the URL says.
-pub fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, Status> {
+/// Converts a protobuf body to JSON. A body without kind or version has those of the URL.
+pub(crate) fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, Status> {
     let mut envelope = protobuf::open(bytes).map_err(|why| {
         let shown = summary(bytes);
         Status::bad_request(format!(
@@ -67,7 +67,7 @@ pub fn protobuf(kind: &str, api_version: &str, bytes: &[u8]) -> Result<Vec<u8>, 
     serde_json::to_vec(&object).map_err(|why| Status::internal(why.to_string()))
 }
 
-/// The beginning of a body that nobody can read, as upstream shows it.
+/// Returns the beginning of an undecodable body, as upstream shows it.
 fn summary(bytes: &[u8]) -> String {
     use std::fmt::Write;
     if bytes.is_empty() {
@@ -83,24 +83,24 @@ fn summary(bytes: &[u8]) -> String {
     shown
 }
 
-/// What a body says that it is.
+/// Kind and API version of a body.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TypeMeta {
+pub(crate) struct TypeMeta {
     kind: Option<String>,
     api_version: Option<String>,
 }
 
 impl TypeMeta {
-    /// What an object says that it is.
-    pub fn of(object: &Json) -> Self {
+    /// Returns kind and API version of an object.
+    pub(crate) fn of(object: &Json) -> Self {
         let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
         Self { kind: text("kind"), api_version: text("apiVersion") }
     }
 }
 
-/// Reads what a body says that it is, and nothing else of it.
-pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
+/// Decodes kind and API version of a body only.
+pub(crate) fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, Status> {
     match format {
         Format::Json if bytes.is_empty() => Err(unrecognised(kind, "unexpected end of JSON input (<empty>)")),
         Format::Json => {
@@ -117,8 +117,13 @@ pub fn type_meta(kind: &str, bytes: &[u8], format: Format) -> Result<TypeMeta, S
     }
 }
 
-/// Checks that the body says the kind that the URL says, or nothing.
-pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMeta) -> Result<(), Status> {
+/// Checks that kind and API version of a body are those of the URL, or missing.
+pub(crate) fn check_kind(
+    ty: &Descriptor,
+    kind: &str,
+    api_version: &str,
+    said: &TypeMeta,
+) -> Result<(), Status> {
     let said_kind = said.kind.as_deref().unwrap_or_default();
     let said_version = said.api_version.as_deref().unwrap_or_default();
     let cannot = |why: String| {
@@ -128,7 +133,7 @@ pub fn check_kind(ty: &Descriptor, kind: &str, api_version: &str, said: &TypeMet
         )))
     };
     if ty.custom.is_some() && kind == ty.kind {
-        // Any kind decodes, but one it must have; whether it is the right one is for validation to say.
+        // Any kind is decoded; validation reports a wrong one.
         if !said_kind.is_empty() && said_version != api_version {
             return Err(other_version(said_version, api_version));
         }
@@ -153,8 +158,8 @@ fn other_version(said: &str, expected: &str) -> Status {
     ))
 }
 
-/// `metadata` must have the shape that every verb relies on.
-pub fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
+/// Checks the types of `metadata`, which every verb relies on.
+pub(crate) fn check_metadata(kind: &str, object: &Json) -> Result<(), Status> {
     let refuse = |field: &str, found: &Value, wanted: &str| {
         let found = match found {
             Value::Null => "null",

@@ -1,16 +1,18 @@
-//! The server as a `tower::Service`: in process under a `kube::Client`, or behind TLS.
+//! The server as a [`tower::Service`]: in process under a `kube::Client`, or behind TLS.
 //!
-//! A request goes through routing, authentication, impersonation and authorisation, then to discovery or to the
-//! registry; the answer is brought into the form that the client accepts.
+//! A request passes the layers in `layers`, in kube-apiserver's order; `service` puts them together. Behind them the
+//! `handler` serves discovery and documents itself and leaves resources to the [registry](crate::registry).
+//! `negotiate`, `decode` and `respond` are about the forms of bodies.
 
 mod body;
-pub mod decode;
-mod dispatch;
-mod impersonate;
-pub mod negotiate;
+pub(crate) mod decode;
+mod handler;
+mod layers;
+pub(crate) mod negotiate;
+mod request_info;
 mod respond;
-pub mod route;
 mod service;
-pub mod tls;
+pub(crate) mod tls;
 
+pub(crate) use self::request_info::RequestInfo;
 pub use self::{body::ApiBody, service::ApiService};

@@ -1,12 +1,12 @@
-//! In which form the client wants its answer.
+//! Content negotiation.
 
-pub use crate::registry::semantics::Format;
+pub(crate) use crate::registry::semantics::Format;
 use crate::{protobuf::MEDIA_TYPE, status::Status};
 
-/// What objects are turned into.
+/// The form in which objects are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
-    /// As they are.
+pub(crate) enum Shape {
+    /// The objects themselves.
     Object,
     /// `as=Table`, in a version of `meta.k8s.io`.
     Table(String),
@@ -16,9 +16,9 @@ pub enum Shape {
     PartialList(String),
 }
 
-/// How an answer is written.
+/// The encoding of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// `application/json`
     #[default]
     Json,
@@ -30,32 +30,32 @@ pub enum Encoding {
 
 /// Encoding and shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accept {
-    /// How objects are written.
-    pub encoding: Encoding,
-    /// What they are turned into.
-    pub shape: Shape,
+pub(crate) struct Accept {
+    /// The encoding.
+    pub(crate) encoding: Encoding,
+    /// The form of objects.
+    pub(crate) shape: Shape,
 }
 
 const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// One clause of an Accept header.
 #[derive(Debug)]
-pub struct Clause<'a> {
+pub(crate) struct Clause<'a> {
     /// `application/json`
-    pub media: &'a str,
+    pub(crate) media: &'a str,
     params: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Clause<'a> {
-    /// A parameter, or the empty text.
-    pub fn param(&self, name: &str) -> &'a str {
+    /// Returns a parameter; empty if there is none.
+    pub(crate) fn param(&self, name: &str) -> &'a str {
         self.params.iter().find(|(k, _)| *k == name).map(|(_, v)| *v).unwrap_or_default()
     }
 }
 
-/// The clauses of an Accept header, most wanted first.
-pub fn clauses(header: &str) -> Vec<Clause<'_>> {
+/// Parses the clauses of an Accept header, ordered by quality.
+pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = header
         .split(',')
         .map(str::trim)
@@ -66,7 +66,7 @@ pub fn clauses(header: &str) -> Vec<Clause<'_>> {
             Clause { media, params: parts.filter_map(|p| p.split_once('=')).collect() }
         })
         .collect();
-    // Qualities are compared as text of equal length: "0.8" becomes "0.800". Nothing said is the best.
+    // Qualities are compared as text of equal length: "0.8" becomes "0.800". The default is the highest.
     let quality = |c: &Clause<'_>| match c.param("q") {
         "" => "1.000".to_owned(),
         q => format!("{q:0<5.5}"),
@@ -77,11 +77,10 @@ pub fn clauses(header: &str) -> Vec<Clause<'_>> {
 
 impl Accept {
     /// Plain JSON.
-    pub const JSON: Self = Self { encoding: Encoding::Json, shape: Shape::Object };
+    pub(crate) const JSON: Self = Self { encoding: Encoding::Json, shape: Shape::Object };
 
-    /// The form that a client wants; 406 when none of its wishes can be met. `protobuf` says whether the type has that
-    /// form.
-    pub fn parse(header: Option<&str>, protobuf: bool) -> Result<Self, Status> {
+    /// Returns the first form of the header that the server has, or 406. `protobuf` says whether the type has that form.
+    pub(crate) fn parse(header: Option<&str>, protobuf: bool) -> Result<Self, Status> {
         let header = header.unwrap_or_default();
         if header.trim().is_empty() {
             return Ok(Self::JSON);
@@ -122,20 +121,20 @@ impl Accept {
     }
 }
 
-/// How a refusal is written: what the client likes best of what a Status can be.
-pub fn of_refusal(header: Option<&str>) -> Encoding {
+/// Returns the encoding of a refusal: protobuf if the client prefers it, otherwise JSON.
+pub(crate) fn of_refusal(header: Option<&str>) -> Encoding {
     let asks = |clause: &Clause<'_>| clause.media == MEDIA_TYPE;
     let first = header.map(clauses).and_then(|clauses| clauses.first().map(asks));
     if first == Some(true) { Encoding::Protobuf } else { Encoding::Json }
 }
 
-/// 406 of a form that the server does not have.
-pub fn not_acceptable() -> Status {
+/// Returns the 406 of a form that the server does not have.
+pub(crate) fn not_acceptable() -> Status {
     Status::plain(406, "NotAcceptable", format!("only the following media types are accepted: {AVAILABLE}"))
 }
 
-/// 415 of a body in an unknown form.
-pub fn unsupported(accepted: &str) -> Status {
+/// Returns the 415 of a body in an unknown format.
+pub(crate) fn unsupported(accepted: &str) -> Status {
     Status::plain(
         415,
         "UnsupportedMediaType",
@@ -145,8 +144,8 @@ pub fn unsupported(accepted: &str) -> Status {
     )
 }
 
-/// 415 of a patch in an unknown form. Strategic merges need a Go type, which custom resources do not have.
-pub fn unsupported_patch(custom: bool) -> Status {
+/// Returns the 415 of a patch in an unknown format. Strategic merges need a Go type, which custom resources do not have.
+pub(crate) fn unsupported_patch(custom: bool) -> Status {
     let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
     unsupported(&format!(
         "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
@@ -154,13 +153,13 @@ pub fn unsupported_patch(custom: bool) -> Status {
     .with_details()
 }
 
-/// Whether a request body is protobuf.
-pub fn is_protobuf(content_type: Option<&str>) -> bool {
+/// Returns whether a request body is protobuf.
+pub(crate) fn is_protobuf(content_type: Option<&str>) -> bool {
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim() == MEDIA_TYPE
 }
 
-/// How a request body is written; 415 when the server cannot read it.
-pub fn body_format(content_type: Option<&str>) -> Result<Format, Status> {
+/// Returns the format of a request body, or 415.
+pub(crate) fn body_format(content_type: Option<&str>) -> Result<Format, Status> {
     let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     match media {
         "" | "application/json" => Ok(Format::Json),

@@ -1,4 +1,4 @@
-//! Answers in the form that the client accepts.
+//! Responses, in the form that the client accepts.
 
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::{
     watch::Frames,
 };
 
-/// A refusal.
+/// Returns the response of a `Status`.
 pub(super) fn status(status: &Status, encoding: Encoding) -> Response<ApiBody> {
     let mut response = value(status.code, encoding, &status.to_value());
     if let Some(seconds) = status.details.as_ref().and_then(|d| d.get("retryAfterSeconds")) {
@@ -26,34 +26,34 @@ pub(super) fn status(status: &Status, encoding: Encoding) -> Response<ApiBody> {
     response
 }
 
-/// An object as JSON.
+/// Returns a JSON response.
 pub(super) fn json(code: u16, value: &Value) -> Response<ApiBody> {
     raw(code, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Text.
+/// Returns a plain text response.
 pub(super) fn text(code: u16, text: &str) -> Response<ApiBody> {
     raw(code, "text/plain; charset=utf-8", text.as_bytes().to_vec())
 }
 
-/// Bytes of a media type.
+/// Returns a response of a media type.
 pub(super) fn raw(code: u16, media: &str, bytes: impl Into<bytes::Bytes>) -> Response<ApiBody> {
     with_body(code, media, ApiBody::whole(bytes))
 }
 
-/// The same under a tag that clients can ask about.
+/// Adds an entity tag.
 pub(super) fn tagged(mut response: Response<ApiBody>, tag: &str) -> Response<ApiBody> {
     set(&mut response, header::ETAG, tag);
     set(&mut response, header::VARY, "Accept-Encoding, Accept");
     response
 }
 
-/// What is under this address will never change.
+/// Marks a response as immutable.
 pub(super) fn keep_forever(response: &mut Response<ApiBody>) {
     set(response, header::CACHE_CONTROL, "public, immutable, max-age=31536000");
 }
 
-/// It is somewhere else.
+/// Returns a permanent redirect.
 pub(super) fn moved(to: &str) -> Response<ApiBody> {
     let mut response = text(301, "");
     set(&mut response, header::LOCATION, to);
@@ -73,7 +73,7 @@ fn set(response: &mut Response<ApiBody>, name: header::HeaderName, value: &str) 
     }
 }
 
-/// Adds warnings, as `Warning` headers.
+/// Adds `Warning` headers.
 pub(super) fn warn(response: &mut Response<ApiBody>, warnings: &[String]) {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
@@ -83,7 +83,7 @@ pub(super) fn warn(response: &mut Response<ApiBody>, warnings: &[String]) {
     }
 }
 
-/// An answer in the form that the client accepts.
+/// Returns the response of an answer in the form that the client accepts.
 pub(super) fn answer(
     answer: Answer,
     accept: &Accept,
@@ -103,7 +103,7 @@ fn not_acceptable(message: String) -> Status {
 fn value(code: u16, encoding: Encoding, value: &Value) -> Response<ApiBody> {
     match encoding {
         Encoding::Json => json(code, value),
-        // What has no such form is sent as JSON and says so.
+        // Values without a protobuf form are sent as JSON.
         Encoding::Protobuf => match protobuf::encode(value) {
             Some(bytes) => raw(code, protobuf::MEDIA_TYPE, bytes),
             None => json(code, value),
@@ -212,7 +212,7 @@ fn render_for(
                 let mut metadata = serde_json::Map::new();
                 metadata.insert("resourceVersion".into(), object.revision.to_string().into());
                 let mut value = table::of(ty, &decoded, &metadata, &version, options, clock.now());
-                // Only the first event tells what the columns are.
+                // Only the first event has column definitions.
                 if !first.swap(false, std::sync::atomic::Ordering::Relaxed) {
                     value["columnDefinitions"] = Value::Null;
                 }

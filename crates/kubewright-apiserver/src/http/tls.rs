@@ -1,4 +1,4 @@
-//! TLS for everybody who is not in the process: a certificate authority of its own, made at start.
+//! TLS: the certificate authority of the server, and the listener.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 use super::ApiService;
 use crate::authn::x509;
 
-/// Why TLS could not be set up.
+/// TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
-    /// A certificate could not be made.
+    /// A certificate cannot be generated.
     #[error("a certificate could not be made: {0}")]
     Certificate(#[from] rcgen::Error),
     /// The TLS library refuses the certificates.
@@ -40,11 +41,11 @@ pub enum TlsError {
     Pem(#[from] rustls::pki_types::pem::Error),
 }
 
-/// A certificate authority that lives as long as the server.
-pub struct Authority {
+/// The certificate authority of a server.
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, for kubeconfigs.
-    pub certificate: String,
+    pub(crate) certificate: String,
     der: CertificateDer<'static>,
 }
 
@@ -55,11 +56,11 @@ impl std::fmt::Debug for Authority {
 }
 
 /// A certificate and its key, as PEM.
-pub struct Identity {
+pub(crate) struct Identity {
     /// The certificate.
-    pub certificate: String,
+    pub(crate) certificate: String,
     /// The key.
-    pub key: secrecy::SecretString,
+    pub(crate) key: secrecy::SecretString,
     der: CertificateDer<'static>,
     key_der: PrivateKeyDer<'static>,
 }
@@ -71,8 +72,8 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The identity of an earlier run.
-    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+    /// Reads a certificate and its key.
+    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         Ok(Self {
             der: CertificateDer::from_pem_slice(certificate.as_bytes())?,
             key_der: PrivateKeyDer::from_pem_slice(key.as_bytes())?,
@@ -83,8 +84,8 @@ impl Identity {
 }
 
 impl Authority {
-    /// A new authority.
-    pub fn generate() -> Result<Self, TlsError> {
+    /// Generates an authority.
+    pub(crate) fn generate() -> Result<Self, TlsError> {
         let params = Self::params();
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
@@ -100,15 +101,15 @@ impl Authority {
         params
     }
 
-    /// The authority of an earlier run.
-    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
+    /// Reads the authority of an earlier run.
+    pub(crate) fn from_pem(certificate: &str, key: &str) -> Result<Self, TlsError> {
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
         let issuer = Issuer::new(Self::params(), KeyPair::from_pem(key)?);
         Ok(Self { issuer, certificate: certificate.to_owned(), der })
     }
 
-    /// Its key as PEM, to be kept and shown to nobody.
-    pub fn key(&self) -> secrecy::SecretString {
+    /// Returns the key as PEM. It must be kept secret.
+    pub(crate) fn key(&self) -> secrecy::SecretString {
         self.issuer.key().serialize_pem().into()
     }
 
@@ -123,8 +124,8 @@ impl Authority {
         })
     }
 
-    /// A certificate for the server under these addresses, besides the names that services use.
-    pub fn server(&self, addresses: &[IpAddr]) -> Result<Identity, TlsError> {
+    /// Issues a certificate for the server at these addresses and under the names of its Service.
+    pub(crate) fn server(&self, addresses: &[IpAddr]) -> Result<Identity, TlsError> {
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let mut params = CertificateParams::new(names.map(str::to_owned))?;
         params.subject_alt_names.extend(addresses.iter().map(|ip| SanType::IpAddress(*ip)));
@@ -133,8 +134,8 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A certificate for a user and its groups.
-    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, TlsError> {
+    /// Issues a certificate for a user and its groups.
+    pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, TlsError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);
         if let [group, ..] = groups {
@@ -144,8 +145,12 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// The TLS configuration of a server; clients may show certificates of this authority or of `others` (PEM).
-    pub fn server_config(&self, identity: Identity, others: Option<&str>) -> Result<ServerConfig, TlsError> {
+    /// Returns the TLS configuration of a server that accepts client certificates of this authority and of `others` (PEM).
+    pub(crate) fn server_config(
+        &self,
+        identity: Identity,
+        others: Option<&str>,
+    ) -> Result<ServerConfig, TlsError> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone())?;
         if let Some(pem) = others {
@@ -166,11 +171,11 @@ impl Authority {
     }
 }
 
-/// How long connections have to finish once the server stops.
+/// Time for connections to finish once the server stops.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Serves TLS until told to stop, then lets requests finish for a moment.
-pub async fn serve(
+/// Serves TLS until `stop` is cancelled, then waits [`GRACE`] for requests to finish.
+pub(crate) async fn serve(
     listener: TcpListener,
     config: ServerConfig,
     service: ApiService,
@@ -185,7 +190,7 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((socket, _)) = accepted else {
-            // Out of file descriptors: give others the time to close theirs.
+            // Out of file descriptors: wait for connections to be closed.
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
         };

@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub use self::{
+pub(crate) use self::{
     v2::document as v2,
     v3::{document as v3, index as v3_index},
 };
@@ -90,12 +90,12 @@ fn hash<'t>(types: impl IntoIterator<Item = &'t Descriptor>) -> String {
 }
 
 /// Returns the hash of a v3 document; `None` if the group version has no types.
-pub fn v3_hash(types: &Types, group: &str, version: &str) -> Option<String> {
+pub(crate) fn v3_hash(types: &Types, group: &str, version: &str) -> Option<String> {
     of_version(types, group, version).map(hash)
 }
 
 /// Returns the hash of the v2 document.
-pub fn v2_hash(types: &Types) -> String {
+pub(crate) fn v2_hash(types: &Types) -> String {
     hash(types.all().iter().map(std::convert::AsRef::as_ref))
 }
 

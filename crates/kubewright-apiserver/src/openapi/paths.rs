@@ -41,25 +41,25 @@ pub(super) fn render<'t>(
 #[derive(Debug)]
 pub(super) struct Operation {
     /// `get`, `post`, …
-    pub method: &'static str,
+    pub(crate) method: &'static str,
     /// `x-kubernetes-action`
-    pub action: &'static str,
+    pub(crate) action: &'static str,
     /// `operationId`
-    pub id: String,
+    pub(crate) id: String,
     /// `x-kubernetes-group-version-kind`
-    pub gvk: Gvk,
+    pub(crate) gvk: Gvk,
     /// Query parameters and their types.
-    pub query: Vec<(&'static str, &'static str)>,
+    pub(crate) query: Vec<(&'static str, &'static str)>,
     /// The request body.
-    pub body: Body,
+    pub(crate) body: Body,
     /// The definition of the response; empty for text.
-    pub answer: String,
+    pub(crate) answer: String,
     /// Whether the response may be a stream.
-    pub streams: bool,
+    pub(crate) streams: bool,
     /// Whether the response may have the code 201.
-    pub creates: bool,
+    pub(crate) creates: bool,
     /// Whether the type supports protobuf and strategic merge patches.
-    pub builtin: bool,
+    pub(crate) builtin: bool,
 }
 
 /// Request body.
@@ -79,9 +79,9 @@ pub(super) enum Body {
 #[derive(Debug)]
 pub(super) struct Path {
     /// The path with `{namespace}` and `{name}`.
-    pub path: String,
+    pub(crate) path: String,
     /// The operations.
-    pub operations: Vec<Operation>,
+    pub(crate) operations: Vec<Operation>,
 }
 
 impl Path {

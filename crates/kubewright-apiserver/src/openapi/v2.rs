@@ -11,7 +11,7 @@ use super::{
 use crate::registry::Types;
 
 /// Builds `/openapi/v2`.
-pub fn document(types: &Types) -> Value {
+pub(crate) fn document(types: &Types) -> Value {
     let mut definitions = Definitions::new(Dialect::V2, None);
     let paths = paths::render(
         types.all().iter().map(std::convert::AsRef::as_ref),

@@ -10,7 +10,7 @@ use super::{
 use crate::registry::Types;
 
 /// Builds `/openapi/v3`: the path and hash of each document.
-pub fn index(types: &Types) -> Value {
+pub(crate) fn index(types: &Types) -> Value {
     let paths: Map<String, Value> = group_versions(types)
         .into_iter()
         .filter_map(|(group, version)| {
@@ -25,7 +25,7 @@ pub fn index(types: &Types) -> Value {
 }
 
 /// Builds the document of a group version; `None` if it has no types.
-pub fn document(types: &Types, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn document(types: &Types, group: &str, version: &str) -> Option<Value> {
     let served = of_version(types, group, version)?;
     let mut definitions = Definitions::new(Dialect::V3, Some((group, version)));
     let paths = paths::render(served, &mut definitions, parameter, render);

@@ -1,4 +1,4 @@
-//! One request, after routing and authentication, and its answer.
+//! A request on a resource, as the verbs take it, and the answer.
 
 use std::sync::Arc;
 
@@ -12,29 +12,32 @@ use super::{
     verbs::{list::ListAnswer, watch::WatchAnswer},
 };
 use crate::{
+    admission::{Admission, Attributes},
     authn::User,
     registry::validation::Errors,
     status::{About, Status},
     storage::Object,
 };
 
-/// Options that writes have in common.
+/// Options that all writes have in common.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct WriteOptions {
-    /// Do everything but store.
+    /// Whether nothing is stored.
     pub dry_run: bool,
-    /// The name for `managedFields`.
+    /// The field manager.
     pub field_manager: String,
-    /// What to do about unknown fields.
+    /// The treatment of unknown fields.
     pub field_validation: FieldValidation,
-    /// Take over fields on apply; `None` when not said.
+    /// Whether an apply takes over fields of other managers; `None` if unset.
     pub force: Option<bool>,
 }
 
-/// One request on a resource.
+/// A request on a resource, authenticated and authorized.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Call<'a> {
-    /// The type it is about.
+    /// The type.
     pub ty: &'a Arc<Descriptor>,
     /// The namespace in the URL; empty when there is none.
     pub namespace: &'a str,
@@ -42,21 +45,44 @@ pub struct Call<'a> {
     pub name: &'a str,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Who asks.
+    /// The user who sent the request.
     pub user: &'a User,
+    /// The admission that writes have to pass; `None` for writes of the server itself.
+    pub(crate) admission: Option<&'a Admission<'a>>,
     /// Options of writes.
     pub options: WriteOptions,
-    /// Warnings for the client, collected on the way.
+    /// Warnings for the client.
     pub warnings: Mutex<Vec<String>>,
 }
 
 impl Call<'_> {
-    /// The key of an object in this call's namespace.
+    /// Returns the key of an object in the namespace of the request.
     pub fn key(&self, name: &str) -> kubewright_core::ObjectKey {
         kubewright_core::ObjectKey::new(Some(self.namespace), name)
     }
 
-    /// Tells the client something that is no refusal.
+    /// Passes a write through the mutating admission plugins.
+    pub(crate) async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        match self.admission {
+            Some(admission) => admission.admit(attributes).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Passes a write through the validating admission plugins.
+    pub(crate) async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        match self.admission {
+            Some(admission) => admission.validate(attributes).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether admission has plugins that are not the server's own, and may read any field.
+    pub(crate) fn is_seen_by_custom_plugins(&self) -> bool {
+        self.admission.is_some_and(Admission::has_custom_plugins)
+    }
+
+    /// Adds a warning for the client.
     pub fn warn(&self, text: impl Into<String>) {
         let text = text.into();
         let mut warnings = self.warnings.lock();
@@ -65,8 +91,8 @@ impl Call<'_> {
         }
     }
 
-    /// The refusal of a new or changed object. A custom resource that says to be something else is spoken of as that.
-    pub fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
+    /// Returns the 422 of a new or changed object. That of a custom resource names the kind in the body.
+    pub(crate) fn refuse(&self, object: &Json, name: &str, errors: &Errors) -> Status {
         let kind = text(object, "kind");
         let group = text(object, "apiVersion").split_once('/').map_or("", |(group, _)| group);
         if self.ty.custom.is_none() {
@@ -75,15 +101,15 @@ impl Call<'_> {
         Status::invalid(About { group, kind, name }, errors)
     }
 
-    /// The refusal of an object of this type.
-    pub fn invalid(&self, name: &str, errors: &Errors) -> Status {
+    /// Returns the 422 of an object of this type.
+    pub(crate) fn invalid(&self, name: &str, errors: &Errors) -> Status {
         Status::invalid(self.ty.about_kind(name), errors)
     }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// A stored object, whose bytes can be sent as they are.
     Stored {
         /// 200 or 201.
@@ -108,17 +134,17 @@ pub enum Answer {
 
 impl Answer {
     /// 200 with an object.
-    pub fn value(value: impl Into<Value>) -> Self {
+    pub(crate) fn value(value: impl Into<Value>) -> Self {
         Self::Value { code: 200, value: value.into() }
     }
 
     /// 201 with an object.
-    pub fn created(value: impl Into<Value>) -> Self {
+    pub(crate) fn created(value: impl Into<Value>) -> Self {
         Self::Value { code: 201, value: value.into() }
     }
 
-    /// `kind: Status` of something that succeeded without an object to show.
-    pub fn success(code: u16, details: Option<Json>) -> Self {
+    /// `kind: Status` of a success without an object.
+    pub(crate) fn success(code: u16, details: Option<Json>) -> Self {
         let mut value =
             serde_json::json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
         if let Some(details) = details {

@@ -1,8 +1,7 @@
-//! Objects that cannot be brought into the version that is asked for.
+//! Errors of objects that cannot be converted to the requested version.
 //!
-//! A definition may name a webhook that converts. What needs no conversion works without it; what does is an error in
-//! the words that upstream has for a webhook that does not answer. Nor can an object be shown that is stored in a version
-//! which its definition has no longer.
+//! Conversion webhooks are not called: requests that need one fail with the error that upstream returns for a webhook
+//! that does not answer. An object that is stored in a version which its definition no longer has cannot be read either.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use super::{Registry, custom::Custom, descriptor::Descriptor};
 use crate::{status::Status, storage::Object};
 
 impl Registry {
-    /// Refuses to show objects that are stored in another version.
+    /// Checks that objects can be converted from their stored versions.
     pub(super) fn check_shown<'o>(
         &self,
         ty: &Descriptor,
@@ -35,7 +34,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Refuses to store objects of a version that is not the stored one.
+    /// Checks that objects of this version can be converted to the stored one.
     pub(super) fn check_stored(&self, ty: &Descriptor) -> Result<(), Status> {
         match &ty.custom {
             Some(custom) if custom.asks_webhook() && !custom.is_stored() => {

@@ -1,11 +1,10 @@
-//! Custom resources as descriptors: what a definition says, compiled once and shared by the types of its versions.
+//! Custom resources as descriptors: a definition, compiled once and shared by the types of its versions.
 //!
-//! A [`Custom`] is the part of a [`Descriptor`] that built-in types do not have. It knows how stored bytes become an
-//! object of its version and back, and checks objects by the definition's schema. When definitions come and go is
-//! the module `definitions` beside this one.
+//! A [`Custom`] is the part of a [`Descriptor`] that built-in types do not have. It decodes and encodes stored objects of
+//! its version and validates objects by the schema of the definition. The lifecycle of definitions is in `definitions`.
 //!
-//! Pitfall: bytes may be older than the schema. [`Custom::is_current`] says whether they can be sent as they are; all
-//! others are pruned, filled in and converted on every read, as upstream does.
+//! Pitfall: stored bytes may be older than the schema. [`Custom::is_current`] says whether they can be sent as they are;
+//! all others are pruned, defaulted and converted on every read, as upstream does.
 
 use std::sync::Arc;
 
@@ -24,13 +23,13 @@ use crate::{
     storage::{Draft, Object, StoredVersion},
 };
 
-/// In the order in which upstream's discovery has them.
+/// The verbs in the order of upstream's discovery.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const READ_WRITE: [&str; 3] = ["get", "patch", "update"];
 
-/// A definition that is served.
+/// A served definition.
 #[derive(Debug)]
-pub struct Definition {
+pub(crate) struct Definition {
     spec: Value,
     names: Value,
     versions: Versions,
@@ -39,7 +38,7 @@ pub struct Definition {
 
 impl Definition {
     /// Compiles a definition. One that was validated always compiles.
-    pub fn of(crd: &Value) -> Result<Self, ResourceError> {
+    pub(crate) fn of(crd: &Value) -> Result<Self, ResourceError> {
         Ok(Self {
             spec: crd["spec"].clone(),
             names: crd["status"]["acceptedNames"].clone(),
@@ -48,24 +47,24 @@ impl Definition {
         })
     }
 
-    /// Whether it would serve what `crd` says.
-    pub fn serves(&self, crd: &Value) -> bool {
+    /// Returns whether the definition has the spec and the accepted names of `crd`.
+    pub(crate) fn serves(&self, crd: &Value) -> bool {
         self.spec == crd["spec"] && self.names == crd["status"]["acceptedNames"]
     }
 
-    /// Ends the watches of its types: clients come back and find the types that replace them.
-    pub fn close(&self) {
+    /// Ends the watches of its types, for clients to start new ones of the types that replace them.
+    pub(crate) fn close(&self) {
         self.closed.cancel();
     }
 
-    /// The types of its served versions.
-    pub fn descriptors(self: &Arc<Self>, terminating: bool) -> Vec<Descriptor> {
+    /// Returns the types of its served versions.
+    pub(crate) fn descriptors(self: &Arc<Self>, terminating: bool) -> Vec<Descriptor> {
         let served = |at: &usize| self.spec["versions"][*at]["served"] == true;
         (0..self.versions.all().len()).filter(served).map(|at| self.descriptor(at, terminating)).collect()
     }
 
-    /// The type of the version that objects are stored in, served or not.
-    pub fn stored(self: &Arc<Self>) -> Option<Descriptor> {
+    /// Returns the type of the storage version, served or not.
+    pub(crate) fn stored(self: &Arc<Self>) -> Option<Descriptor> {
         let storage = self.versions.storage()?;
         let at = self.versions.all().iter().position(|version| std::ptr::eq(version, storage))?;
         Some(self.descriptor(at, true))
@@ -124,63 +123,63 @@ impl Definition {
     }
 }
 
-/// What makes a type a custom one: a version of a definition.
+/// The version of a definition that a custom type is of.
 #[derive(Debug, Clone)]
-pub struct Custom {
+pub(crate) struct Custom {
     definition: Arc<Definition>,
     at: usize,
     terminating: bool,
 }
 
 impl Custom {
-    /// The definition that the type is of.
-    pub fn definition(&self) -> &Arc<Definition> {
+    /// Returns the definition of the type.
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
 
-    /// The version that the type is of: its schema, columns, scale paths and warning.
-    pub fn resource(&self) -> &CustomResource {
+    /// Returns the version of the type: its schema, columns, scale paths and warning.
+    pub(crate) fn resource(&self) -> &CustomResource {
         &self.definition.versions.all()[self.at]
     }
 
-    /// All versions, for conversion.
-    pub fn versions(&self) -> &Versions {
+    /// Returns all versions, for conversion.
+    pub(crate) fn versions(&self) -> &Versions {
         &self.definition.versions
     }
 
-    /// Whether the definition is being deleted: nothing new may come.
-    pub fn is_terminating(&self) -> bool {
+    /// Returns whether the definition is being deleted, so that nothing can be created.
+    pub(crate) fn is_terminating(&self) -> bool {
         self.terminating
     }
 
-    /// Whether this is the version that objects are stored in.
-    pub fn is_stored(&self) -> bool {
+    /// Returns whether this is the version that objects are stored in.
+    pub(crate) fn is_stored(&self) -> bool {
         self.versions().storage().is_some_and(|storage| std::ptr::eq(storage, self.resource()))
     }
 
-    /// Whether objects are converted by a webhook.
-    pub fn asks_webhook(&self) -> bool {
+    /// Returns whether objects are converted by a webhook.
+    pub(crate) fn asks_webhook(&self) -> bool {
         self.definition.spec["conversion"]["strategy"] == "Webhook"
     }
 
-    /// The webhook that converts.
-    pub fn webhook(&self) -> &Value {
+    /// Returns the client configuration of the conversion webhook.
+    pub(crate) fn webhook(&self) -> &Value {
         &self.definition.spec["conversion"]["webhook"]["clientConfig"]
     }
 
-    /// Returns when the definition has changed or gone.
-    pub async fn closed(&self) {
+    /// Waits until the definition is changed or deleted.
+    pub(crate) async fn closed(&self) {
         self.definition.closed.cancelled().await;
     }
 
-    /// Whether stored bytes were written in this version and by its present schema.
-    pub fn is_current(&self, object: &Object) -> bool {
+    /// Returns whether stored bytes were written in this version and by its present schema.
+    pub(crate) fn is_current(&self, object: &Object) -> bool {
         let (version, schema) = (&*self.resource().gvk().version, self.resource().fingerprint());
         object.meta.stored_version.as_ref().is_some_and(|by| &*by.version == version && by.schema == schema)
     }
 
-    /// A stored object as this version shows it.
-    pub fn show(&self, object: &Object) -> Json {
+    /// Decodes a stored object in this version.
+    pub(crate) fn show(&self, object: &Object) -> Json {
         let mut json = object.decode();
         let gvk = self.resource().gvk();
         json.insert("kind".into(), gvk.kind.as_str().into());
@@ -198,44 +197,42 @@ impl Custom {
         }
     }
 
-    /// An object of this version as it is stored.
-    pub fn to_stored(&self, object: &mut Json) {
+    /// Converts an object of this version to the stored one.
+    pub(crate) fn to_stored(&self, object: &mut Json) {
         as_value(object, |value| *value = self.versions().to_storage(std::mem::take(value)));
     }
 
-    /// An object of the stored version as this one has it.
-    pub fn from_stored(&self, object: &mut Json) {
+    /// Converts an object of the stored version to this one.
+    pub(crate) fn convert_from_stored(&self, object: &mut Json) {
         as_value(object, |value| self.resource().convert(value));
     }
 
     /// Encodes an object that is already in the stored version.
-    pub fn draft(&self, object: &Json) -> Draft {
+    pub(crate) fn draft(&self, object: &Json) -> Draft {
         let draft = Draft::encode(object, Box::default());
         let Some(storage) = self.versions().storage() else { return draft };
-        // What was converted on the way has not seen the defaults of the version it is stored in.
+        // A converted object has not been defaulted in the version it is stored in.
         let schema = if self.is_stored() { storage.fingerprint() } else { 0 };
         draft.with_stored_version(StoredVersion { version: storage.gvk().version.as_str().into(), schema })
     }
 
-    /// Takes away what the schema does not have and fills in its defaults; says what went.
-    pub fn settle(&self, object: &mut Json) -> Vec<String> {
-        let mut gone = Vec::new();
+    /// Prunes unknown fields and fills in the schema's defaults.
+    pub(crate) fn canonicalise(&self, object: &mut Json) {
         as_value(object, |value| {
-            gone = self.resource().prune(value);
+            self.resource().prune(value);
             self.resource().apply_defaults(value);
             self.resource().canonicalise_metadata(value);
         });
-        gone
     }
 
-    /// A write of `/status` changes nothing but the status and its owners.
-    pub fn prepare_status(&self, new: &mut Json, old: &Json) {
+    /// Undoes changes of a `/status` write outside of the status and its field managers.
+    pub(crate) fn prepare_status(&self, new: &mut Json, old: &Json) {
         let old = Value::Object(old.clone());
         as_value(new, |new| self.resource().prepare_status_update(new, &old));
     }
 
-    /// Checks a new object (without `old`) or a changed one; answers warnings.
-    pub fn validate(
+    /// Validates a new object (without `old`) or a changed one, and returns warnings.
+    pub(crate) fn validate(
         &self,
         new: &mut Json,
         old: Option<&Json>,
@@ -257,8 +254,8 @@ impl Custom {
         warnings
     }
 
-    /// Where each version keeps its replicas.
-    pub fn replicas_paths(&self) -> ReplicasPaths {
+    /// Returns the replicas paths of all versions.
+    pub(crate) fn replicas_paths(&self) -> ReplicasPaths {
         let place = |paths: &ScalePaths| {
             let path = paths.spec_replicas.trim_start_matches('.');
             path.split('.').map(PathElement::field).collect()

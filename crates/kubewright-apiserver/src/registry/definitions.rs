@@ -1,9 +1,8 @@
-//! What follows the write of a definition: accepted names, conditions, the types that are served, and the end of
-//! their objects.
+//! Lifecycle of custom resource definitions: accepted names, conditions, served types, deletion of their objects.
 //!
-//! Upstream has a controller for each of these, a moment behind the write. Here they run as part of it, so whoever has
-//! written a definition can use its types at once. Everything is derived from what is stored, and doing it again
-//! changes nothing: a server that starts on stored definitions does the same for all of them.
+//! Upstream has a controller for each of these, a moment behind the write. Here they run as part of the write, so that
+//! its types are served as soon as it is acknowledged. Everything is derived from stored objects and idempotent: a server
+//! that starts on stored definitions does the same for all of them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,6 +15,7 @@ use super::{
     custom::Definition,
     descriptor::{Descriptor, Json},
     json::{meta, name},
+    schematic,
     semantics::Manager,
     verbs::delete::DeleteOptions,
 };
@@ -28,10 +28,10 @@ use crate::{
     storage::{Expect, Object},
 };
 
-/// Where definitions are stored.
+/// The storage key of definitions.
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
-/// In whose name the server writes to its own objects.
+/// The field manager of the server's own writes.
 const SERVER: &str = "kube-apiserver";
 
 struct Stored {
@@ -47,41 +47,46 @@ impl Stored {
     }
 }
 
-/// The group of a definition, out of its name.
+/// Returns the group in the name of a definition.
 fn group_of(definition: &str) -> &str {
     definition.split_once('.').map_or("", |(_, group)| group)
 }
 
 impl Registry {
-    /// Serves what the stored definitions say: at the start of a server.
+    /// Serves the stored definitions, at the start of a server.
     pub(crate) fn restore_definitions(&self) {
         let stored = self.storage.snapshot().collection(DEFINITIONS);
         let groups: BTreeSet<String> =
             stored.range(None, None).map(|(key, _)| group_of(key.name()).to_owned()).collect();
         for group in groups {
-            self.settle_group(&group, "");
+            self.update_group(&group, "");
         }
     }
 
-    /// What must follow a write: of a definition, or of an object whose definition waits for its end.
-    pub(super) fn follow(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
+    /// Updates definitions after a write: of a definition, or of the last object of one that is being deleted.
+    pub(super) fn update_definitions_after(
+        &self,
+        call: &Call<'_>,
+        before: Option<&Json>,
+        after: Option<&Json>,
+    ) {
         if &*call.ty.storage == DEFINITIONS {
             let Some(written) = after.or(before) else { return };
-            self.settle_group(group_of(name(written)), name(written));
+            self.update_group(group_of(name(written)), name(written));
         } else if call.ty.custom.is_some() && after.is_none() {
             let definition = format!("{}.{}", call.ty.plural, call.ty.group);
             let key = ObjectKey::cluster(&definition);
             if self.storage.get(DEFINITIONS, &key).is_some_and(|crd| crd.meta.deletion.is_some()) {
-                self.settle_group(&call.ty.group, &definition);
+                self.update_group(&call.ty.group, &definition);
             }
         }
     }
 
-    /// Brings the definitions of a group up to date, the one named first, and then the types that are served.
-    fn settle_group(&self, group: &str, first: &str) {
-        let _settling = self.settling.lock();
+    /// Brings the definitions of a group up to date, `first` before the others, and then the types that are served.
+    fn update_group(&self, group: &str, first: &str) {
+        let _updating = self.updating_definitions.lock();
         let mut definitions = self.definitions(group, first);
-        // Every step brings one condition further; the bound only guards against two that undo each other.
+        // Every step advances one condition; the bound guards against two that undo each other.
         for _ in 0..8 * definitions.len() + 8 {
             if !definitions.iter().any(|stored| self.step(stored, &definitions)) {
                 break;
@@ -116,16 +121,16 @@ impl Registry {
         definitions
     }
 
-    /// One write that a definition needs; whether there was one.
+    /// Makes one write that a definition needs. Returns whether there was one.
     fn step(&self, stored: &Stored, group: &[Stored]) -> bool {
         let cleaned_up = stored.is_terminating().then(|| self.clean_up(stored)).flatten();
-        // While its objects are held, a definition that goes can still be given other names.
+        // While finalizers hold its objects, a terminating definition can still get other names.
         let next = cleaned_up
             .or_else(|| status::refresh(&stored.crd, group.iter().map(|stored| &stored.crd), &self.now()));
         next.is_some_and(|next| self.write_definition(stored, next))
     }
 
-    /// The next state of a definition that is being deleted: its objects go first.
+    /// Returns the next state of a definition that is being deleted, after its objects.
     fn clean_up(&self, stored: &Stored) -> Option<Value> {
         const CONDITION: &str = "Terminating";
         let now = self.now();
@@ -153,7 +158,7 @@ impl Registry {
         Some(crd)
     }
 
-    /// Deletes all objects of a definition, past admission as upstream does; whether none is left.
+    /// Deletes all objects of a definition without admission, as upstream. Returns whether none is left.
     fn delete_instances(&self, crd: &Value) -> bool {
         let Ok(definition) = Definition::of(crd) else { return true };
         let Some(ty) = Arc::new(definition).stored().map(Arc::new) else { return true };
@@ -167,6 +172,7 @@ impl Registry {
                 name: key.name(),
                 subresource: "",
                 user: &user,
+                admission: None,
                 options: WriteOptions::default(),
                 warnings: parking_lot::Mutex::default(),
             };
@@ -181,7 +187,7 @@ impl Registry {
         self.storage.snapshot().collection(&ty.storage).is_empty()
     }
 
-    /// Stores what the server itself has to say about a definition; whether nobody else was faster.
+    /// Stores a definition that the server has changed. Returns whether no other writer was faster.
     fn write_definition(&self, stored: &Stored, next: Value) -> bool {
         let Some(ty) = self.resolve("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
             return false;
@@ -192,9 +198,9 @@ impl Registry {
         next.insert("apiVersion".into(), ty.api_version().into());
         let now = self.now();
         let manager = Manager { name: SERVER.into(), subresource: "status", now: &now };
-        self.semantics.canonicalise(&ty, &mut next);
-        self.semantics.track(&ty, Some(&old), &mut next, &manager);
-        self.semantics.at_rest(&ty, &mut next);
+        schematic::canonicalise(&ty, &mut next);
+        schematic::track(&ty, Some(&old), &mut next, &manager);
+        schematic::at_rest(&ty, &mut next);
         let revision = stored.object.revision;
         let ends = meta(&next).contains_key("deletionTimestamp") && !meta(&next).contains_key("finalizers");
         if ends {
@@ -226,14 +232,13 @@ impl Registry {
         }
     }
 
-    /// Registers the versions of a group as local `APIService`s, and takes back those that are gone.
+    /// Registers the versions of a group as local `APIService`s, and removes those no longer served.
     fn announce(&self, group: &str) {
         const KEY: &str = "apiregistration.k8s.io/apiservices";
         const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
         let versions: BTreeSet<String> = self.custom_types(group).map(|ty| ty.version.to_string()).collect();
         for version in &versions {
-            crate::boot::put(
-                self,
+            self.put_if_absent(
                 ("apiregistration.k8s.io", "v1", "apiservices"),
                 json!({
                     "metadata": {"name": format!("{version}.{group}"), "labels": {MANAGED: "true"}},
@@ -248,7 +253,7 @@ impl Registry {
         for (key, object) in self.storage.snapshot().collection(KEY).range(None, None) {
             let (version, of) = key.name().split_once('.').unwrap_or((key.name(), ""));
             if of == group && object.meta.label(MANAGED) == Some("true") && !versions.contains(version) {
-                // Somebody who was faster has changed it on purpose.
+                // On a conflict another writer has changed it on purpose.
                 let _ = self.storage.remove(KEY, key, object.revision);
             }
         }

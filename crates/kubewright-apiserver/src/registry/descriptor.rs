@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// String that is static for built-in types and owned for custom resources.
-pub type Text = Cow<'static, str>;
+pub(crate) type Text = Cow<'static, str>;
 
 /// The JSON object of an API object.
-pub type Json = Map<String, Value>;
+pub(crate) type Json = Map<String, Value>;
 
 /// Scope of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,11 +96,11 @@ impl SelectableField {
 
 /// Conversion between a served version and the stored version.
 #[derive(Debug, Clone, Copy)]
-pub struct Conversion {
+pub(crate) struct Conversion {
     /// Converts from the stored version.
-    pub from_stored: fn(&mut Json),
+    pub(crate) from_stored: fn(&mut Json),
     /// Converts to the stored version.
-    pub to_stored: fn(&mut Json),
+    pub(crate) to_stored: fn(&mut Json),
 }
 
 /// Default propagation policy of a deletion.
@@ -157,19 +157,19 @@ pub struct Descriptor {
     /// Whether list items have `kind` and `apiVersion` (custom resources do).
     pub typed_items: bool,
     /// The conversion, if this version is not the stored one.
-    pub conversion: Option<Conversion>,
+    pub(crate) conversion: Option<Conversion>,
     /// The strategy of the type.
-    pub strategy: &'static Strategy,
+    pub(crate) strategy: &'static Strategy,
     /// The CRD of a custom resource.
-    pub custom: Option<Custom>,
+    pub(crate) custom: Option<Custom>,
     /// The built-in schema, cached on first use.
-    pub builtin_schema: CachedSchema,
+    pub(crate) builtin_schema: CachedSchema,
 }
 
 /// Schema that is looked up once. A clone starts empty, because a copied descriptor may be given another
 /// kind.
 #[derive(Debug, Default)]
-pub struct CachedSchema(OnceLock<Option<TypeRef>>);
+pub(crate) struct CachedSchema(OnceLock<Option<TypeRef>>);
 
 impl Clone for CachedSchema {
     fn clone(&self) -> Self {
@@ -247,7 +247,7 @@ impl Descriptor {
             return custom.show(object);
         }
         let mut json = object.decode();
-        self.from_stored(&mut json);
+        self.convert_from_stored(&mut json);
         json
     }
 
@@ -261,10 +261,10 @@ impl Descriptor {
         }
     }
 
-    /// Converts an object of the stored version to this one.
-    pub fn from_stored(&self, object: &mut Json) {
+    /// Brings an object of the stored version into this one.
+    pub fn convert_from_stored(&self, object: &mut Json) {
         if let Some(custom) = &self.custom {
-            custom.from_stored(object);
+            custom.convert_from_stored(object);
         }
         if let Some(conversion) = self.conversion {
             (conversion.from_stored)(object);

@@ -13,7 +13,7 @@ const MAX_GENERATED_NAME: usize = 63;
 const SUFFIX_LENGTH: usize = 5;
 
 /// Returns the name for a `generateName`: the base is truncated so that the suffix fits.
-pub fn generated_name(base: &str, suffix: &str) -> String {
+pub(crate) fn generated_name(base: &str, suffix: &str) -> String {
     let most = MAX_GENERATED_NAME - SUFFIX_LENGTH;
     let mut cut = base.len().min(most);
     while !base.is_char_boundary(cut) {
@@ -23,7 +23,7 @@ pub fn generated_name(base: &str, suffix: &str) -> String {
 }
 
 /// Validates the metadata of a new object.
-pub fn validate(object_: &Json, ty: &Descriptor, errors: &mut Errors) {
+pub(crate) fn validate(object_: &Json, ty: &Descriptor, errors: &mut Errors) {
     let metadata = meta(object_);
     let generate = text(metadata, "generateName");
     if !generate.is_empty() {
@@ -73,7 +73,7 @@ fn validate_common(metadata: &Json, ty: &Descriptor, errors: &mut Errors) {
 }
 
 /// Validates labels.
-pub fn validate_labels(labels: Option<&Json>, field: &str, errors: &mut Errors) {
+pub(crate) fn validate_labels(labels: Option<&Json>, field: &str, errors: &mut Errors) {
     for (key, value) in labels.into_iter().flatten() {
         for why in names::qualified(key) {
             errors.invalid(field, key.as_str(), &why);
@@ -86,7 +86,7 @@ pub fn validate_labels(labels: Option<&Json>, field: &str, errors: &mut Errors) 
 }
 
 /// Validates annotations.
-pub fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mut Errors) {
+pub(crate) fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mut Errors) {
     const MAX: usize = 256 * 1024;
     let mut total = 0;
     for (key, value) in annotations.into_iter().flatten() {
@@ -153,7 +153,7 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
 }
 
 /// Removes duplicate owner references; returns the warning about them.
-pub fn dedupe_owners(object: &mut Json) -> Option<String> {
+pub(crate) fn dedupe_owners(object: &mut Json) -> Option<String> {
     let owners = meta_mut(object).get_mut("ownerReferences")?.as_array_mut()?;
     let (mut kept, mut doubled) = (Vec::with_capacity(owners.len()), Vec::new());
     for owner in owners.drain(..) {
@@ -180,7 +180,7 @@ fn owner_list(metadata: &Json) -> Value {
 }
 
 /// Restores metadata that an update may omit, and validates that immutable metadata is unchanged.
-pub fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut Errors) {
+pub(crate) fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut Errors) {
     let old_meta = meta(old);
     let new_meta = meta_mut(new);
     for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -218,7 +218,7 @@ pub fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut
 }
 
 /// Returns whether a change increments the generation.
-pub fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
+pub(crate) fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
     let differs = |key: &str| new.get(key) != old.get(key);
     let content = new
         .keys()
@@ -235,12 +235,12 @@ pub fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
 }
 
 /// Returns the generation of an object.
-pub fn generation(object: &Json) -> i64 {
+pub(crate) fn generation(object: &Json) -> i64 {
     meta(object).get("generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Sets the generation; 0 removes it.
-pub fn set_generation(object: &mut Json, generation: i64) {
+pub(crate) fn set_generation(object: &mut Json, generation: i64) {
     let metadata = meta_mut(object);
     if generation == 0 {
         metadata.remove("generation");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::registry::json::{Json, meta, text};
 
 /// Returns the age of an object; `<unknown>` without a creation timestamp.
-pub fn age(object: &Json, now: Timestamp) -> Value {
+pub(crate) fn age(object: &Json, now: Timestamp) -> Value {
     since(text(meta(object), "creationTimestamp"), now).into()
 }
 

@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 /// Column of a table.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub(crate) struct Column {
     /// The heading.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// `string`, `integer`, …
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// `name` for the column that names the object.
-    pub format: &'static str,
+    pub(crate) format: &'static str,
     /// 0 is always shown, others only with `-o wide`.
-    pub priority: u8,
+    pub(crate) priority: u8,
 }
 
 impl Column {
     /// Encodes the column definition.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(self) -> Value {
         json!({
             "name": self.name, "type": self.kind, "format": self.format, "description": "",
             "priority": self.priority,

@@ -10,7 +10,7 @@ mod printers;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub use self::{age::age, columns::Column};
+pub(crate) use self::{age::age, columns::Column};
 use crate::{
     crd::resource::CustomResource,
     registry::{
@@ -22,7 +22,7 @@ use crate::{
 
 /// Object embedded in each row (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Options {
+pub(crate) enum Options {
     /// The metadata.
     #[default]
     Metadata,
@@ -34,7 +34,7 @@ pub enum Options {
 
 impl Options {
     /// Parses `includeObject`.
-    pub fn parse(text: Option<&str>) -> Result<Self, Status> {
+    pub(crate) fn parse(text: Option<&str>) -> Result<Self, Status> {
         match text {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
             Some("Object") => Ok(Self::Object),
@@ -48,14 +48,14 @@ impl Options {
 }
 
 /// Converts an object to `PartialObjectMetadata`.
-pub fn partial(object: &Json, version: &str) -> Value {
+pub(crate) fn partial(object: &Json, version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": meta(object),
     })
 }
 
 /// Creates a table of objects.
-pub fn of(
+pub(crate) fn of(
     ty: &Descriptor,
     objects: &[Json],
     metadata: &Map<String, Value>,
@@ -115,7 +115,7 @@ fn of_custom(
 }
 
 fn column_values(columns: &[Column]) -> Vec<Value> {
-    columns.iter().map(Column::to_value).collect()
+    columns.iter().map(|column| column.to_value()).collect()
 }
 
 /// Removes the annotation of a daemon set's template generation, which upstream's internal form does not
@@ -137,7 +137,7 @@ fn hide_internal(ty: &Descriptor, partial: &mut Value) {
 }
 
 /// Creates a table of one Scale.
-pub fn of_scale(scale: &Value, version: &str, now: Timestamp) -> Value {
+pub(crate) fn of_scale(scale: &Value, version: &str, now: Timestamp) -> Value {
     let Some(object) = scale.as_object() else { return scale.clone() };
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
     let available = scale.pointer("/status/replicas").cloned().unwrap_or_else(|| 0.into());

@@ -1,7 +1,7 @@
-//! Streams of changes: `{"type":…,"object":…}` lines.
+//! Watch streams: `{"type":…,"object":…}` lines.
 //!
-//! An event's bytes are made of three shared parts, the type and kind, the stored object, and the end of the line;
-//! nothing is encoded per watcher unless it asked for another form (a Table, another version, protobuf).
+//! An event consists of three shared chunks, the type and kind, the stored object, and the end of the line; nothing is
+//! encoded per watch unless the client wants another form (a Table, another version, protobuf).
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -16,20 +16,20 @@ use crate::{
     storage::{Event, Object},
 };
 
-/// How an object is shown in events that are not plain JSON of the stored version.
-pub type Render = Box<dyn Fn(&Descriptor, &Object) -> Value + Send + Sync>;
+/// Renders an object for events that are not plain JSON of the stored version.
+pub(crate) type Render = Box<dyn Fn(&Descriptor, &Object) -> Value + Send + Sync>;
 
-/// Bookmarks come this often.
+/// Interval of bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// The last bookmark comes this long before the end.
+/// Time between the last bookmark and the end of a watch.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// How events are written.
+/// Framing of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frames {
-    /// One line each.
+pub(crate) enum Frames {
+    /// JSON, one event per line.
     Json,
-    /// A message each, after its length.
+    /// Length-prefixed protobuf messages.
     Protobuf,
 }
 
@@ -47,15 +47,19 @@ struct Watch {
     answer: WatchAnswer,
     frames: Frames,
     render: Option<Render>,
-    /// Chunks to be sent before anything else is looked at.
+    /// Chunks to be sent before the next event is read.
     ready: VecDeque<Bytes>,
     ends: Instant,
     next_bookmark: Instant,
     over: bool,
 }
 
-/// The body of a watch.
-pub fn stream(mut answer: WatchAnswer, frames: Frames, render: Option<Render>) -> BoxStream<'static, Bytes> {
+/// Returns the body of a watch.
+pub(crate) fn stream(
+    mut answer: WatchAnswer,
+    frames: Frames,
+    render: Option<Render>,
+) -> BoxStream<'static, Bytes> {
     let now = Instant::now();
     let ends = now + answer.timeout;
     let initial = std::mem::take(&mut answer.initial);
@@ -110,7 +114,7 @@ impl Watch {
                     tokio::select! {
                         biased;
                         events = cursor.next() => Some(events),
-                        // The definition is another one now; what comes is for watches that begin with it.
+                        // The definition has changed: clients start a new watch of the new types.
                         () = changed => Some(Ok(None)),
                         () = tokio::time::sleep_until(wake) => None,
                     }
@@ -133,7 +137,7 @@ impl Watch {
         }
     }
 
-    /// What one change is to this watcher: selectors turn changes into comings and goings.
+    /// Sends a change as the event that it is under the selectors of this watch.
     fn see(&mut self, event: &Event) {
         let ours =
             self.answer.namespace.is_empty() || event.key.namespace() == Some(self.answer.namespace.as_str());
@@ -149,7 +153,7 @@ impl Watch {
             (Some(_), Some(_)) => self.show("MODIFIED", &event.shown),
             (Some(_), None) if event.after.is_none() => self.show("DELETED", &event.shown),
             (Some(before), None) => {
-                // It still exists but is no longer this watcher's business: its last matching state goes.
+                // It no longer matches the selectors: DELETED with its last matching state.
                 let gone = before.with_revision(event.revision);
                 self.show("DELETED", &gone);
             }

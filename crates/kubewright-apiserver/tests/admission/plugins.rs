@@ -2,10 +2,10 @@
 
 use kubewright_apiserver::{
     ApiServer,
-    admission::{Attributes, Chain, Operation, Plugin},
+    admission::{Attributes, Chain, Context, Operation, Plugin},
     authn::{RequestAuthenticator, User},
     authz::{Access, Authorize, Opinion},
-    registry::Registry,
+    registry::ObjectReader,
     status::Status,
 };
 use serde_json::{Value, json};
@@ -39,14 +39,14 @@ impl Plugin for Labeller {
         "Own"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         if attributes.operation == Operation::Create && attributes.is("", "configmaps") {
             attributes.object["metadata"]["labels"] = json!({"seen": "yes"});
         }
         Ok(())
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if attributes.name() == "forbidden" { Err(attributes.forbid("by its name")) } else { Ok(()) }
     }
 }
@@ -86,11 +86,11 @@ impl Plugin for RequiresManagers {
         "RequiresManagers"
     }
 
-    fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, _: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         Self::look(attributes)
     }
 
-    fn validate(&self, _: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, _: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         Self::look(attributes)
     }
 }
@@ -117,7 +117,7 @@ async fn plugins_see_the_managed_fields_of_new_objects() {
 struct HeaderAuthenticator;
 
 impl RequestAuthenticator for HeaderAuthenticator {
-    fn authenticate(&self, _: &Registry, headers: &http::HeaderMap) -> Result<Option<User>, Status> {
+    fn authenticate(&self, _: &dyn ObjectReader, headers: &http::HeaderMap) -> Result<Option<User>, Status> {
         match headers.get("x-remote-user").and_then(|value| value.to_str().ok()) {
             None => Ok(None),
             Some("mallory") => Err(Status::unauthorized()),
@@ -125,7 +125,7 @@ impl RequestAuthenticator for HeaderAuthenticator {
         }
     }
 
-    fn token(&self, _: &Registry, token: &str) -> Option<User> {
+    fn token(&self, _: &dyn ObjectReader, token: &str) -> Option<User> {
         (token == "opensesame").then(|| User { name: "ali".into(), ..User::default() })
     }
 }
@@ -165,11 +165,11 @@ async fn a_custom_authenticator_authenticates_requests() {
 struct RobotAuthorizer;
 
 impl Authorize for RobotAuthorizer {
-    fn authorize(&self, _: &Registry, user: &User, access: &Access<'_>) -> Opinion {
+    fn authorize(&self, _: &dyn ObjectReader, user: &User, access: &Access<'_>) -> Opinion {
         match (user.name.as_str(), access.resource) {
             (_, "secrets") => Opinion::Deny("not here".into()),
             ("robot", _) => Opinion::Allow("a robot".into()),
-            _ => Opinion::None,
+            _ => Opinion::NoOpinion,
         }
     }
 }

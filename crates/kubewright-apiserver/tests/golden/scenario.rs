@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use kubewright_apiserver::{
-    ApiServer, Builder,
-    authn::token_file::TokenFile,
+    ApiServer, ApiServerBuilder,
+    authn::TokenFile,
     clock::VirtualClock,
     http::{ApiBody, ApiService},
 };
@@ -34,7 +34,7 @@ impl Scenario {
     }
 
     /// Returns the builder of the server that the recordings expect: its users, and a fixed clock and seed.
-    pub(crate) fn server(&self) -> Builder {
+    pub(crate) fn server(&self) -> ApiServerBuilder {
         ApiServer::builder()
             .clock(VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time")))
             .seed(self.name.bytes().map(u64::from).sum())

@@ -35,7 +35,7 @@ impl Changes {
     /// Changes of this server from now on.
     pub(crate) fn stored(server: &ApiServer) -> Self {
         let registry = Arc::clone(server.registry());
-        Self::Stored { since: registry.storage.revision(), registry }
+        Self::Stored { since: registry.storage().revision(), registry }
     }
 
     /// The changed objects, oldest first. Of those that cost a request each, the newest `limit`.
@@ -95,7 +95,7 @@ fn is_ignored(resource: &str) -> bool {
 
 /// The number of objects and a description of the newest.
 fn newest(registry: &Registry) -> (usize, String) {
-    let snapshot = registry.storage.snapshot();
+    let snapshot = registry.storage().snapshot();
     let (mut count, mut newest) = (0, (0, String::new()));
     for resource in snapshot.resources().filter(|name| !is_ignored(name)) {
         for (key, object) in snapshot.collection(resource).range(None, None) {
@@ -111,7 +111,7 @@ fn newest(registry: &Registry) -> (usize, String) {
 fn stored_since(registry: &Registry, since: u64) -> Vec<ChangedObject> {
     let types = registry.types();
     let kinds: BTreeMap<&Arc<str>, &str> = types.all().iter().map(|ty| (&ty.storage, &*ty.kind)).collect();
-    let snapshot = registry.storage.snapshot();
+    let snapshot = registry.storage().snapshot();
     let mut objects = Vec::new();
     for resource in snapshot.resources() {
         let Some(kind) = kinds.get(resource) else { continue };

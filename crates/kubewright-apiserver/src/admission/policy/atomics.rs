@@ -1,6 +1,6 @@
-//! What an applied configuration must not touch: lists, maps and structs that are replaced as a whole.
+//! Atomic lists, maps and structs, which apply configurations must not set.
 //!
-//! Whoever sets one field of such a value means to keep the others, and would lose them.
+//! They are replaced as a whole, so that setting one field would drop the others.
 
 use serde_json::Value;
 

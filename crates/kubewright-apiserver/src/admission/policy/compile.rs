@@ -12,7 +12,7 @@ use crate::{
 /// An expression, or why it is none.
 pub(super) type Compiled = Result<Program, String>;
 
-/// What all policies have.
+/// A compiled policy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,

@@ -1,10 +1,10 @@
-//! Rules that users of the cluster bring as expressions: `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`.
+//! Admission policies: `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`, with CEL expressions.
 //!
-//! A policy says what holds for which resources, a binding where it is in force, with which parameters and to what
-//! effect. Both are plain objects of the cluster, looked up in storage on every write and compiled when they change.
+//! A policy has expressions for some resources; a binding says where it is in force, with which parameters and to what
+//! effect. Both are objects of the cluster, looked up in storage on every write and compiled when they change.
 //!
-//! What a policy's expressions say about the types that they match is checked by [`checked_status`]; the real cluster has
-//! a controller that writes the result into the policy's status.
+//! [`checked_status`] checks the types in a policy's expressions; in a real cluster a controller writes the result into
+//! the policy's status.
 
 mod atomics;
 mod compile;
@@ -16,14 +16,14 @@ mod validating;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use self::compile::mutation as mutation_of;
-pub(in crate::admission) use self::mutating::settled;
-pub use self::{
-    mutating::MutatingAdmissionPolicy, typecheck::checked_status, validating::ValidatingAdmissionPolicy,
-};
+pub(in crate::admission) use self::mutating::with_defaults;
+pub use self::typecheck::checked_status;
+pub(super) use self::{mutating::MutatingAdmissionPolicy, validating::ValidatingAdmissionPolicy};
 use super::{Attributes, matching::resources_match};
 use crate::{
+    admission::Context,
     registry::{
-        Registry,
+        Types,
         descriptor::{Descriptor, Json},
         json::{object, text},
     },
@@ -45,11 +45,11 @@ impl Binding {
         }
     }
 
-    /// Whether it puts its policy in force for a write.
-    fn matches(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<bool, Status> {
+    /// Returns whether it puts its policy in force for a write.
+    fn matches(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<bool, Status> {
         match object(&self.spec, "matchResources") {
             None => Ok(true),
-            Some(criteria) => Ok(resources_match(criteria, registry, attributes)?.is_some()),
+            Some(criteria) => Ok(resources_match(criteria, context, attributes)?.is_some()),
         }
     }
 }
@@ -66,25 +66,24 @@ fn by_policy(bindings: &[Arc<Binding>]) -> BTreeMap<&str, Vec<&Arc<Binding>>> {
 /// The type as which a write matches the constraints of a policy.
 fn constraints_match(
     spec: &Json,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Arc<Descriptor>>, Status> {
     match object(spec, "matchConstraints") {
         None => Ok(None),
-        Some(criteria) => resources_match(criteria, registry, attributes),
+        Some(criteria) => resources_match(criteria, context, attributes),
     }
 }
 
-/// Whether a policy lets pass what it cannot judge.
+/// Returns whether errors of a policy are ignored.
 fn ignores_failures(spec: &Json) -> bool {
     text(spec, "failurePolicy") == "Ignore"
 }
 
 /// The type of a policy's parameters; an error where there is none of that name.
-fn param_type(spec: &Json, registry: &Registry) -> Result<Option<Arc<Descriptor>>, String> {
+fn param_type(spec: &Json, types: &Types) -> Result<Option<Arc<Descriptor>>, String> {
     let Some(kind) = object(spec, "paramKind") else { return Ok(None) };
     let (version, kind) = (text(kind, "apiVersion"), text(kind, "kind"));
-    let types = registry.types();
     if let Some(ty) = types.all().iter().find(|ty| ty.kind == kind && ty.api_version() == version) {
         return Ok(Some(Arc::clone(ty)));
     }

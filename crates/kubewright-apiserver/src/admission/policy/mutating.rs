@@ -10,6 +10,7 @@ use super::{
     constraints_match, ignores_failures, param_type, params,
 };
 use crate::{
+    admission::Context,
     admission::{
         Attributes, Operation, Plugin,
         cache::Compiled,
@@ -19,9 +20,9 @@ use crate::{
     },
     patch::json as json_patch,
     registry::{
-        Registry,
         descriptor::{Descriptor, Json},
         json::{meta, meta_mut, text},
+        schematic,
         semantics::{FieldValidation, Format, Manager, Patch, PatchKind},
     },
     status::Status,
@@ -29,7 +30,7 @@ use crate::{
 
 /// The plugin.
 #[derive(Debug)]
-pub struct MutatingAdmissionPolicy {
+pub(crate) struct MutatingAdmissionPolicy {
     policies: Compiled<Policy>,
     bindings: Compiled<Binding>,
 }
@@ -67,7 +68,7 @@ impl Invocation<'_> {
     }
 }
 
-/// What went wrong, by policy.
+/// Errors, by policy.
 struct Trouble {
     message: String,
     /// Whether it came up while a policy ran, and not while it was looked up.
@@ -79,27 +80,27 @@ impl Plugin for MutatingAdmissionPolicy {
         "MutatingAdmissionPolicy"
     }
 
-    fn admit(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+    fn admit(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
         // There is nothing to change about a deletion.
         if attributes.operation == Operation::Delete || is_exempt(attributes) {
             return Ok(());
         }
-        let bindings = self.bindings.all(registry);
+        let bindings = self.bindings.all(context);
         if bindings.is_empty() {
             return Ok(());
         }
         attributes.show_managers();
         let bindings = by_policy(&bindings);
-        let policies = self.policies.all(registry);
+        let policies = self.policies.all(context);
         let mut trouble = Vec::new();
         let mut invocations = Vec::new();
         for policy in &policies {
             if let Some(bindings) = bindings.get(policy.name.as_str()) {
                 let bindings = bindings.iter().map(|binding| &***binding);
-                select(policy, bindings, registry, attributes, &mut invocations, &mut trouble);
+                select(policy, bindings, context, attributes, &mut invocations, &mut trouble);
             }
         }
-        run(self.name(), &invocations, registry, attributes, &mut trouble);
+        run(self.name(), &invocations, context, attributes, &mut trouble);
         refusal(&trouble, attributes)
     }
 }
@@ -119,7 +120,7 @@ fn refusal(trouble: &[Trouble], attributes: &Attributes<'_>) -> Result<(), Statu
 fn select<'p>(
     policy: &'p Policy,
     bindings: impl Iterator<Item = &'p Binding>,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
     invocations: &mut Vec<Invocation<'p>>,
     trouble: &mut Vec<Trouble>,
@@ -137,17 +138,17 @@ fn select<'p>(
             trouble.push(Trouble { message, ran: false });
         }
     };
-    let ty = match constraints_match(&policy.spec, registry, attributes) {
+    let ty = match constraints_match(&policy.spec, context, attributes) {
         Ok(Some(ty)) => ty,
         Ok(None) => return,
         Err(why) => return misconfigured(None, &why.message),
     };
-    let param_type = match param_type(&policy.spec, registry) {
+    let param_type = match param_type(&policy.spec, &context.objects.types()) {
         Ok(found) => found,
         Err(why) => return misconfigured(None, &why),
     };
     for binding in bindings {
-        match binding.matches(registry, attributes) {
+        match binding.matches(context, attributes) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(why) => {
@@ -155,7 +156,7 @@ fn select<'p>(
                 continue;
             }
         }
-        match params::collect(binding, param_type.as_ref(), registry, attributes.namespace()) {
+        match params::collect(binding, param_type.as_ref(), context, attributes.namespace()) {
             Err(why) => misconfigured(Some(binding), &why),
             Ok(params) => invocations.extend(params.into_iter().map(|params| Invocation {
                 policy,
@@ -171,7 +172,7 @@ fn select<'p>(
 fn run(
     plugin: &'static str,
     invocations: &[Invocation<'_>],
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &mut Attributes<'_>,
     trouble: &mut Vec<Trouble>,
 ) {
@@ -191,7 +192,7 @@ fn run(
             }
         };
         let inputs = Inputs { params: invocation.params.clone(), ..Inputs::of(attributes, &invocation.ty) };
-        match invocation.policy.conditions.hold(&inputs, registry, attributes, ignore) {
+        match invocation.policy.conditions.hold(&inputs, context, attributes, ignore) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(why) => {
@@ -205,7 +206,7 @@ fn run(
         }
         let mut changed = false;
         for rule in &invocation.policy.rules {
-            match mutate(invocation, rule, registry, attributes) {
+            match mutate(invocation, rule, context, attributes) {
                 Err(why) => fails(why),
                 Ok(None) => {}
                 Ok(Some(object)) => {
@@ -229,47 +230,43 @@ fn run(
     }
 }
 
-/// What a mutation makes of the object; `None` when it stays as it is.
+/// Returns the object after a mutation; `None` if it does not change.
 fn mutate(
     invocation: &Invocation<'_>,
     rule: &Rule,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Json>, String> {
     let program = rule.program.as_ref().map_err(Clone::clone)?;
     let inputs = Inputs {
         params: invocation.params.clone(),
-        namespace: namespace_object(registry, attributes),
+        namespace: namespace_object(context, attributes),
         ..Inputs::of(attributes, &invocation.ty)
     };
     let Value::Object(before) = &inputs.object else { return Ok(None) };
-    let asking = Asking { registry, attributes };
+    let asking = Asking { context, attributes };
     let values = inputs.activate_asking(&invocation.policy.variables, &asking);
     let mut budget = BUDGET;
     let given = program.evaluate(&values, &mut budget).map_err(|why| failed(&rule.text, &why))?;
     let patched = match mutation(&rule.written).0 {
         "jsonPatch" => patched(before, &given)?,
-        _ => applied(&invocation.ty, before, given, registry)?,
+        _ => applied(&invocation.ty, before, given)?,
     };
     let Some(mut patched) = patched else { return Ok(None) };
     if attributes.call.subresource != "scale" {
-        patched = settled(&invocation.ty, &patched, registry).map_err(|status| status.message)?;
+        patched = with_defaults(&invocation.ty, &patched).map_err(|status| status.message)?;
     }
     Ok((patched != *before).then_some(patched))
 }
 
-/// The object with defaults, as if it had been sent.
-pub(in crate::admission) fn settled(
-    ty: &Descriptor,
-    object: &Json,
-    registry: &Registry,
-) -> Result<Json, Status> {
+/// Returns the object with defaults, as if a client had sent it.
+pub(in crate::admission) fn with_defaults(ty: &Descriptor, object: &Json) -> Result<Json, Status> {
     let body = serde_json::to_vec(object).unwrap_or_default();
-    let decoded = registry.semantics.decode(ty, &body, Format::Json, FieldValidation::Ignore)?;
+    let decoded = schematic::decode(ty, &body, Format::Json, FieldValidation::Ignore)?;
     let mut object = decoded.object;
     object.insert("kind".into(), ty.kind.as_ref().into());
     object.insert("apiVersion".into(), ty.api_version().into());
-    crate::registry::verbs::settle(registry, ty, &mut object);
+    crate::registry::verbs::canonicalise_and_default(ty, &mut object);
     Ok(object)
 }
 
@@ -283,13 +280,8 @@ fn patched(before: &Json, patch: &Value) -> Result<Option<Json>, String> {
     }
 }
 
-/// Merges what an expression applies; nobody owns it afterwards.
-fn applied(
-    ty: &Descriptor,
-    before: &Json,
-    given: Value,
-    registry: &Registry,
-) -> Result<Option<Json>, String> {
+/// Merges an apply configuration, without field ownership.
+fn applied(ty: &Descriptor, before: &Json, given: Value) -> Result<Option<Json>, String> {
     let atomics = atomics::find(ty, &given);
     if !atomics.is_empty() {
         return Err(format!(
@@ -307,9 +299,7 @@ fn applied(
         manager: Manager { name: "mutating-admission-policy".into(), subresource: "", now: "" },
         force: true,
     };
-    let decoded = registry
-        .semantics
-        .patch(ty, Some(before), &patch)
+    let decoded = schematic::patch(ty, Some(before), &patch)
         .map_err(|status| format!("error applying patch: {}", status.message))?;
     let mut object = decoded.object;
     match meta(before).get("managedFields") {

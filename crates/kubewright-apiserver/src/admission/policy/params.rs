@@ -6,18 +6,20 @@ use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::Binding;
-use crate::registry::{
-    Registry,
-    descriptor::Descriptor,
-    json::{object, text},
-    selector::LabelSelector,
+use crate::{
+    admission::Context,
+    registry::{
+        descriptor::Descriptor,
+        json::{object, text},
+        selector::LabelSelector,
+    },
 };
 
 /// The parameters of a binding: one evaluation each, `null` where there are none to be had.
 pub(super) fn collect(
     binding: &Binding,
     ty: Option<&Arc<Descriptor>>,
-    registry: &Registry,
+    context: &Context<'_>,
     namespace: &str,
 ) -> Result<Vec<Value>, String> {
     let (Some(ty), Some(reference)) = (ty, object(&binding.spec, "paramRef")) else {
@@ -38,7 +40,7 @@ pub(super) fn collect(
             return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
         }
     };
-    let snapshot = registry.storage.snapshot();
+    let snapshot = context.objects.snapshot();
     let name = text(reference, "name");
     let found: Vec<Value> = if name.is_empty() {
         let selector = reference.get("selector").and_then(LabelSelector::from_object);

@@ -1,4 +1,4 @@
-//! What a policy's expressions get wrong about the types that they match.
+//! Type checking of a policy's expressions.
 //!
 //! Expressions see objects without types, so a field that does not exist is found out when an object is judged, and not
 //! when the policy is written. This check goes over the types that a policy names and says what will not work.
@@ -11,7 +11,7 @@ use crate::{
     admission::conditions::{compile, names},
     cel::Decl,
     registry::{
-        Registry,
+        Types,
         descriptor::{Descriptor, Json},
         json::{list, object, objects, text},
         objectmeta,
@@ -38,7 +38,7 @@ const MOST_TYPES: usize = 10;
 ///         "validations": [{"expression": "object.spec.replicas < 5"}, {"expression": "object.spec.replicsa < 5"}],
 ///     },
 /// });
-/// let status = checked_status(server.registry(), policy.as_object().unwrap());
+/// let status = checked_status(&server.registry().types(), policy.as_object().unwrap());
 /// assert_eq!(status["observedGeneration"], 3);
 /// let warnings = status["typeChecking"]["expressionWarnings"].as_array().unwrap();
 /// assert_eq!(warnings.len(), 1);
@@ -46,8 +46,8 @@ const MOST_TYPES: usize = 10;
 /// assert!(warnings[0]["warning"].as_str().unwrap().starts_with("apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replicsa'"));
 /// # Ok::<(), kubewright_apiserver::StartError>(())
 /// ```
-pub fn checked_status(registry: &Registry, policy: &Json) -> Value {
-    let warnings = type_warnings(registry, policy);
+pub fn checked_status(types: &Types, policy: &Json) -> Value {
+    let warnings = type_warnings(types, policy);
     let checking = if warnings.is_empty() { json!({}) } else { json!({"expressionWarnings": warnings}) };
     json!({"observedGeneration": objectmeta::generation(policy), "typeChecking": checking})
 }
@@ -61,11 +61,11 @@ fn decl(ty: &Descriptor) -> Option<Arc<Decl>> {
     Schemas::builtin().lookup(&gvk(ty)).map(|shape| Decl::from_type(&shape))
 }
 
-fn type_warnings(registry: &Registry, policy: &Json) -> Vec<Value> {
+fn type_warnings(served: &Types, policy: &Json) -> Vec<Value> {
     let empty = Json::new();
     let spec = object(policy, "spec").unwrap_or(&empty);
-    let types: Vec<_> = types(registry, spec).into_iter().filter_map(|ty| Some((decl(&ty)?, ty))).collect();
-    let params = super::param_type(spec, registry).ok().flatten().and_then(|ty| decl(&ty));
+    let types: Vec<_> = types(served, spec).into_iter().filter_map(|ty| Some((decl(&ty)?, ty))).collect();
+    let params = super::param_type(spec, served).ok().flatten().and_then(|ty| decl(&ty));
     let has_params = spec.contains_key("paramKind");
     let check = |expression: &str| -> String {
         let mut found = Vec::new();
@@ -97,8 +97,7 @@ fn type_warnings(registry: &Registry, policy: &Json) -> Vec<Value> {
 }
 
 /// The types that the rules of a policy name; a rule with a wildcard names none.
-fn types(registry: &Registry, spec: &Json) -> Vec<Arc<Descriptor>> {
-    let served = registry.types();
+fn types(served: &Types, spec: &Json) -> Vec<Arc<Descriptor>> {
     let empty = Json::new();
     let constraints = object(spec, "matchConstraints").unwrap_or(&empty);
     let mut out: Vec<Arc<Descriptor>> = Vec::new();

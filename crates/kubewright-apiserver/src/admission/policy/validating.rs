@@ -8,6 +8,7 @@ use super::{
     constraints_match, ignores_failures, param_type, params,
 };
 use crate::{
+    admission::Context,
     admission::{
         Attributes, Plugin,
         cache::Compiled,
@@ -17,7 +18,6 @@ use crate::{
     },
     cel::EvalError,
     registry::{
-        Registry,
         descriptor::Descriptor,
         json::{list, text},
     },
@@ -29,7 +29,7 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// The plugin.
 #[derive(Debug)]
-pub struct ValidatingAdmissionPolicy {
+pub(crate) struct ValidatingAdmissionPolicy {
     policies: Compiled<Policy>,
     bindings: Compiled<Binding>,
 }
@@ -49,7 +49,7 @@ impl Default for ValidatingAdmissionPolicy {
     }
 }
 
-/// What speaks against a write.
+/// The denials of a write.
 struct Denial {
     binding: Option<String>,
     policy: String,
@@ -65,20 +65,20 @@ impl Plugin for ValidatingAdmissionPolicy {
         "ValidatingAdmissionPolicy"
     }
 
-    fn validate(&self, registry: &Registry, attributes: &Attributes<'_>) -> Result<(), Status> {
+    fn validate(&self, context: &Context<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
         if is_exempt(attributes) {
             return Ok(());
         }
-        let bindings = self.bindings.all(registry);
+        let bindings = self.bindings.all(context);
         if bindings.is_empty() {
             return Ok(());
         }
         let bindings = by_policy(&bindings);
         let mut denials = Vec::new();
-        for policy in self.policies.all(registry) {
+        for policy in self.policies.all(context) {
             if let Some(bindings) = bindings.get(policy.name.as_str()) {
                 let bindings = bindings.iter().map(|binding| &***binding);
-                judge(&policy, bindings, registry, attributes, &mut denials);
+                judge(&policy, bindings, context, attributes, &mut denials);
             }
         }
         denials.first().map_or(Ok(()), |denial| Err(refusal(denial, attributes)))
@@ -109,7 +109,7 @@ fn refusal(denial: &Denial, attributes: &Attributes<'_>) -> Status {
 fn judge<'b>(
     policy: &Policy,
     bindings: impl Iterator<Item = &'b Binding>,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
     denials: &mut Vec<Denial>,
 ) {
@@ -124,17 +124,17 @@ fn judge<'b>(
         };
         (!ignore).then_some(denial)
     };
-    let ty = match constraints_match(&policy.spec, registry, attributes) {
+    let ty = match constraints_match(&policy.spec, context, attributes) {
         Ok(Some(ty)) => ty,
         Ok(None) => return,
         Err(why) => return denials.extend(misconfigured(None, &why.message)),
     };
-    let param_type = match param_type(&policy.spec, registry) {
+    let param_type = match param_type(&policy.spec, &context.objects.types()) {
         Ok(found) => found,
         Err(why) => return denials.extend(misconfigured(None, &why)),
     };
     for binding in bindings {
-        match binding.matches(registry, attributes) {
+        match binding.matches(context, attributes) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(why) => {
@@ -142,11 +142,11 @@ fn judge<'b>(
                 continue;
             }
         }
-        match params::collect(binding, param_type.as_ref(), registry, attributes.namespace()) {
+        match params::collect(binding, param_type.as_ref(), context, attributes.namespace()) {
             Err(why) => denials.extend(misconfigured(Some(binding), &why)),
             Ok(params) => {
                 for params in params {
-                    let findings = evaluate(policy, &ty, params, registry, attributes);
+                    let findings = evaluate(policy, &ty, params, context, attributes);
                     for (message, reason) in findings.into_iter().flatten() {
                         act(policy, binding, &message, &reason, attributes, denials);
                     }
@@ -189,21 +189,21 @@ fn evaluate(
     policy: &Policy,
     ty: &Descriptor,
     params: Value,
-    registry: &Registry,
+    context: &Context<'_>,
     attributes: &Attributes<'_>,
 ) -> Vec<Finding> {
     let ignore = ignores_failures(&policy.spec);
     let failure = |why: String| if ignore { None } else { Some((why, String::new())) };
     let mut inputs = Inputs { params, ..Inputs::of(attributes, ty) };
     if !policy.conditions.is_empty() {
-        match policy.conditions.hold(&inputs, registry, attributes, ignore) {
+        match policy.conditions.hold(&inputs, context, attributes, ignore) {
             Ok(true) => {}
             Ok(false) => return Vec::new(),
             Err(why) => return vec![failure(why)],
         }
     }
-    inputs.namespace = namespace_object(registry, attributes);
-    let asking = Asking { registry, attributes };
+    inputs.namespace = namespace_object(context, attributes);
+    let asking = Asking { context, attributes };
     let values = inputs.activate_asking(&policy.variables, &asking);
     let mut budget = BUDGET;
     let mut judged = Vec::new();

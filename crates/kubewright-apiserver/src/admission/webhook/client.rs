@@ -1,4 +1,4 @@
-//! Where a webhook is and how it is called.
+//! Client of webhooks.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::Https;
 use crate::registry::{
-    Registry,
-    json::{Json, at, object, objects, text, text_at},
+    ObjectReader,
+    json::{self, Json, at, object, text, text_at},
 };
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The address as messages write it, with the time limit as a parameter.
@@ -31,39 +31,39 @@ pub struct Target {
     pub authority: Option<Vec<u8>>,
 }
 
-/// How webhooks are reached.
+/// Sends requests to webhooks.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// Sends a JSON body; the answer is a status code and a body, the error what Go's client would say.
     fn post<'a>(&'a self, target: &'a Target, body: Vec<u8>)
     -> BoxFuture<'a, Result<(u16, Vec<u8>), String>>;
 }
 
-/// Where the server of a `Service` is.
+/// Resolves a `Service` to an address.
 pub trait ServiceResolver: fmt::Debug + Send + Sync + 'static {
-    /// The host and port to connect to.
+    /// Returns the host and port to connect to.
     fn resolve(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         namespace: &str,
         name: &str,
         port: u16,
     ) -> Result<(String, u16), String>;
 }
 
-/// Services of the cluster, by the names that its DNS gives them.
+/// Resolves Services to their names in the cluster's DNS.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClusterServices;
 
 impl ServiceResolver for ClusterServices {
     fn resolve(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         namespace: &str,
         name: &str,
         port: u16,
     ) -> Result<(String, u16), String> {
         let key = ObjectKey::new(Some(namespace), name);
-        let service = registry.storage.get("services", &key);
+        let service = objects.get("services", &key);
         let service = service.ok_or_else(|| format!("service {name:?} not found"))?.decode();
         let empty = Json::new();
         let spec = object(&service, "spec").unwrap_or(&empty);
@@ -71,14 +71,14 @@ impl ServiceResolver for ClusterServices {
             return Ok((text(spec, "externalName").to_owned(), port));
         }
         let has_port = |p: &Json| p.get("port").and_then(Value::as_u64) == Some(u64::from(port));
-        if !objects(spec, "ports").any(has_port) {
+        if !json::objects(spec, "ports").any(has_port) {
             return Err(format!("no service port {port} found for service {name:?}"));
         }
         Ok((format!("{name}.{namespace}.svc"), port))
     }
 }
 
-/// How webhooks are found and called.
+/// Client of webhooks: a resolver of Services and a transport.
 #[derive(Debug, Clone)]
 pub struct Webhooks {
     transport: Arc<dyn Transport>,
@@ -92,14 +92,14 @@ impl Default for Webhooks {
 }
 
 impl Webhooks {
-    /// Calls webhooks in another way.
+    /// Sets the transport.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Arc::new(transport);
         self
     }
 
-    /// Finds the servers of services in another way.
+    /// Sets the resolver of Services.
     #[must_use]
     pub fn resolver(mut self, resolver: impl ServiceResolver) -> Self {
         self.resolver = Arc::new(resolver);
@@ -110,12 +110,12 @@ impl Webhooks {
     /// `failed calling webhook "NAME": `.
     pub async fn post(
         &self,
-        registry: &Registry,
+        objects: &dyn ObjectReader,
         client_config: &Json,
         limit: Duration,
         body: &Value,
     ) -> Result<Value, String> {
-        let target = self.target(registry, client_config, limit)?;
+        let target = self.target(objects, client_config, limit)?;
         self.exchange(&target, limit, body).await.map_err(|why| format!("failed to call webhook: {why}"))
     }
 
@@ -132,7 +132,7 @@ impl Webhooks {
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
     }
 
-    fn target(&self, registry: &Registry, config: &Json, limit: Duration) -> Result<Target, String> {
+    fn target(&self, objects: &dyn ObjectReader, config: &Json, limit: Duration) -> Result<Target, String> {
         let parameter = format!("timeout={}s", limit.as_secs());
         let authority = Some(text(config, "caBundle")).filter(|bundle| !bundle.is_empty());
         let authority = authority
@@ -163,13 +163,13 @@ impl Webhooks {
         let url = format!("https://{server_name}:{asked}{path}");
         let (host, port) = self
             .resolver
-            .resolve(registry, namespace, name, asked)
+            .resolve(objects, namespace, name, asked)
             .map_err(|why| format!("failed to call webhook: Post {url:?}: {why}"))?;
         Ok(Target { url, server_name, host, port, path, authority })
     }
 }
 
-/// Whether there is a certificate in a PEM file.
+/// Returns whether there is a certificate in a PEM file.
 fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::pem_slice_iter(pem).next().is_some_and(|found| found.is_ok())
 }
@@ -186,7 +186,7 @@ fn split(url: &str) -> Option<(String, u16, &str)> {
     Some((host.to_owned(), port.parse().ok()?, path))
 }
 
-/// What Go's client says about an answer that is none.
+/// Returns the error of Go's client for a status code.
 fn refused(code: u16, body: &str) -> String {
     match code {
         400 => "the server rejected our request for an unknown reason".to_owned(),

@@ -9,20 +9,20 @@ use super::{
     review::{Answer, Question, rejection},
 };
 use crate::{
+    admission::Context,
     admission::{
         Attributes,
         conditions::{Conditions, Inputs},
         matching::{namespace_selected, object_selected, rules_match},
     },
     registry::{
-        Registry,
         descriptor::{Descriptor, Json},
         json::{list, name, object, objects, text},
     },
     status::Status,
 };
 
-/// How long a webhook may take that does not say.
+/// Default time-out of webhooks in seconds.
 const DEFAULT_LIMIT: u64 = 10;
 
 /// One webhook of a configuration.
@@ -34,9 +34,9 @@ pub(super) struct Hook {
     conditions: Conditions,
 }
 
-/// Why asking a webhook gave no answer.
+/// The failure of a call of a webhook.
 pub(super) enum Trouble {
-    /// It could not be asked, or what it answered is none: the failure policy decides.
+    /// The webhook cannot be called, or its response is invalid: the failure policy decides.
     Calling(String),
     /// The write is refused, whatever the failure policy.
     Refused(Status),
@@ -64,16 +64,16 @@ impl Hook {
     /// The type as which a write is to be shown to this webhook; `None` when it is not asked.
     pub(super) fn selects(
         &self,
-        registry: &Registry,
+        context: &Context<'_>,
         attributes: &Attributes<'_>,
     ) -> Result<Option<Arc<Descriptor>>, Status> {
-        let in_namespace = namespace_selected(&self.written, registry, attributes);
+        let in_namespace = namespace_selected(&self.written, context, attributes);
         let is_object = object_selected(&self.written, attributes);
         if matches!(in_namespace, Ok(false)) || matches!(is_object, Ok(false)) {
             return Ok(None);
         }
         let policy = text(&self.written, "matchPolicy");
-        let Some(ty) = rules_match(list(&self.written, "rules"), policy, registry, attributes) else {
+        let Some(ty) = rules_match(list(&self.written, "rules"), policy, context, attributes) else {
             return Ok(None);
         };
         in_namespace?;
@@ -82,7 +82,7 @@ impl Hook {
             return Ok(Some(ty));
         }
         let inputs = Inputs::of(attributes, &ty);
-        match self.conditions.hold(&inputs, registry, attributes, self.ignores_failures()) {
+        match self.conditions.hold(&inputs, context, attributes, self.ignores_failures()) {
             Ok(true) => Ok(Some(ty)),
             Ok(false) => Ok(None),
             Err(why) => Err(Status::forbidden(attributes.ty().about(attributes.name()), &why)),
@@ -94,7 +94,7 @@ impl Hook {
         &self,
         webhooks: &Webhooks,
         ty: &Descriptor,
-        registry: &Registry,
+        context: &Context<'_>,
         attributes: &Attributes<'_>,
         mutating: bool,
     ) -> Result<Answer, Trouble> {
@@ -102,13 +102,13 @@ impl Hook {
             let why = format!("admission webhook {:?} does not support dry run", self.name());
             return Err(Trouble::Refused(Status::bad_request(why)));
         }
-        let question = Question::about(self, ty, attributes, registry.random.uid(), mutating)
+        let question = Question::about(self, ty, attributes, context.random().uid(), mutating)
             .map_err(|why| Trouble::Calling(format!("could not create admission objects: {why}")))?;
         let limit = self.written.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(DEFAULT_LIMIT);
         let empty = Json::new();
         let config = object(&self.written, "clientConfig").unwrap_or(&empty);
         let review = webhooks
-            .post(registry, config, Duration::from_secs(limit), &question.body)
+            .post(context.objects, config, Duration::from_secs(limit), &question.body)
             .await
             .map_err(Trouble::Calling)?;
         let answer = question
@@ -123,7 +123,7 @@ impl Hook {
         Ok(answer)
     }
 
-    /// What becomes of the write when asking gave no answer.
+    /// Applies the failure policy to a failed call.
     pub(super) fn settle(&self, trouble: Trouble) -> Result<(), Status> {
         match trouble {
             Trouble::Refused(status) => Err(status),

@@ -94,7 +94,7 @@ fn trust(authority: Option<&[u8]>) -> Result<ClientConfig, String> {
         }
         None => {
             for certificate in rustls_native_certs::load_native_certs().certs {
-                // Of the system's certificates some are always too old for somebody; the others count.
+                // System stores may hold certificates that rustls rejects; the others are used.
                 let _ = roots.add(certificate);
             }
         }

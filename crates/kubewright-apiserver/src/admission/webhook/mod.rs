@@ -1,8 +1,8 @@
-//! Rules that users of the cluster bring as servers: mutating and validating webhooks.
+//! Admission webhooks, mutating and validating.
 //!
-//! Configurations are plain objects of the cluster, read on every write. Mutating webhooks are called one after another
-//! in the order of their configurations' names, and once more if they wish and the object has changed since; validating
-//! ones at once. How they are called is a [`Transport`]'s business: TLS by default ([`Https`]), anything in tests.
+//! Configurations are objects of the cluster, read on every write. Mutating webhooks are called one after another in the
+//! order of their configurations' names, and once more if their reinvocation policy asks for it and the object has
+//! changed since; validating ones all at once. They are called by a [`Transport`]: TLS by default ([`Https`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -10,7 +10,7 @@
 //! use kubewright_apiserver::{ApiServer, admission::{Chain, webhook::{Target, Transport, Webhooks}}};
 //! use serde_json::{Value, json};
 //!
-//! /// Every webhook there is, without a socket.
+//! /// Answers for all webhooks, without a socket.
 //! #[derive(Debug)]
 //! struct SaysNo;
 //!
@@ -40,6 +40,5 @@ mod validating;
 pub use self::{
     client::{ClusterServices, ServiceResolver, Target, Transport, Webhooks},
     https::Https,
-    mutating::MutatingAdmissionWebhook,
-    validating::ValidatingAdmissionWebhook,
 };
+pub(super) use self::{mutating::MutatingAdmissionWebhook, validating::ValidatingAdmissionWebhook};

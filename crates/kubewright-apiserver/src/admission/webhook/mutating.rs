@@ -9,10 +9,10 @@ use super::{
     review::Answer,
 };
 use crate::{
-    admission::{Attributes, RemotePlugin, cache::Compiled, matching::is_exempt, policy::settled},
+    admission::Context,
+    admission::{Attributes, RemotePlugin, cache::Compiled, matching::is_exempt, policy::with_defaults},
     patch::json as json_patch,
     registry::{
-        Registry,
         descriptor::{Descriptor, Json},
         json::{meta, text},
     },
@@ -23,20 +23,20 @@ const NAME: &str = "MutatingAdmissionWebhook";
 
 /// The plugin.
 #[derive(Debug)]
-pub struct MutatingAdmissionWebhook {
+pub(crate) struct MutatingAdmissionWebhook {
     webhooks: Webhooks,
     configurations: Compiled<Vec<Hook>>,
 }
 
 impl MutatingAdmissionWebhook {
     /// Calls webhooks in the given way.
-    pub fn new(webhooks: Webhooks) -> Self {
+    pub(crate) fn new(webhooks: Webhooks) -> Self {
         let collection = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
         Self { webhooks, configurations: Compiled::new(collection, Hook::all) }
     }
 
-    async fn ask_each(&self, registry: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
-        let configurations = self.configurations.all(registry);
+    async fn ask_each(&self, context: &Context<'_>, attributes: &mut Attributes<'_>) -> Result<(), Status> {
+        let configurations = self.configurations.all(context);
         if configurations.is_empty() {
             return Ok(());
         }
@@ -46,13 +46,13 @@ impl MutatingAdmissionWebhook {
             attributes.rounds.of(NAME).object_changed();
         }
         for hook in configurations.iter().flat_map(|hooks| hooks.iter()) {
-            let Some(ty) = hook.selects(registry, attributes)? else { continue };
-            // Whoever was not asked in the first round is not asked in the second.
+            let Some(ty) = hook.selects(context, attributes)? else { continue };
+            // A webhook that was not called in the first round is not called in the second.
             if again && !attributes.rounds.of(NAME).is_asked_again(&hook.key) {
                 continue;
             }
-            let asked = hook.ask(&self.webhooks, &ty, registry, attributes, true).await;
-            let changed = asked.and_then(|answer| change(hook, &answer, &ty, registry, attributes));
+            let asked = hook.ask(&self.webhooks, &ty, context, attributes, true).await;
+            let changed = asked.and_then(|answer| change(hook, &answer, &ty, attributes));
             if let Ok(true) = changed {
                 attributes.rounds.of(NAME).object_changed();
                 attributes.rounds.wanted = true;
@@ -74,7 +74,6 @@ fn change(
     hook: &Hook,
     answer: &Answer,
     ty: &Descriptor,
-    registry: &Registry,
     attributes: &mut Attributes<'_>,
 ) -> Result<bool, Trouble> {
     if answer.patch.is_empty() {
@@ -99,7 +98,7 @@ fn change(
     let Value::Object(patched) = patched.map_err(|why| internal(why.to_string()))? else {
         return Err(internal("the patch leaves no object".to_owned()));
     };
-    let patched = complete(ty, patched, registry, attributes).map_err(|status| internal(status.message))?;
+    let patched = complete(ty, patched, attributes).map_err(|status| internal(status.message))?;
     if patched == before {
         return Ok(false);
     }
@@ -110,17 +109,12 @@ fn change(
 }
 
 /// The object as its type has it, with defaults; what is no object of the type itself is left as it is.
-fn complete(
-    ty: &Descriptor,
-    object: Json,
-    registry: &Registry,
-    attributes: &Attributes<'_>,
-) -> Result<Json, Status> {
+fn complete(ty: &Descriptor, object: Json, attributes: &Attributes<'_>) -> Result<Json, Status> {
     let own = match ty.subresource(attributes.call.subresource) {
         None => true,
         Some(sub) => sub.kind == ty.kind,
     };
-    if own { settled(ty, &object, registry) } else { Ok(object) }
+    if own { with_defaults(ty, &object) } else { Ok(object) }
 }
 
 impl RemotePlugin for MutatingAdmissionWebhook {
@@ -130,12 +124,12 @@ impl RemotePlugin for MutatingAdmissionWebhook {
 
     fn admit<'a>(
         &'a self,
-        registry: &'a Registry,
+        context: &'a Context<'_>,
         attributes: &'a mut Attributes<'_>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         if is_exempt(attributes) {
             return Box::pin(std::future::ready(Ok(())));
         }
-        Box::pin(self.ask_each(registry, attributes))
+        Box::pin(self.ask_each(context, attributes))
     }
 }

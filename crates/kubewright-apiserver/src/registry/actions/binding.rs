@@ -1,4 +1,4 @@
-//! `pods/binding`: a scheduler says where a pod runs.
+//! `pods/binding`: assigns a pod to a node.
 
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ impl Registry {
             name: pod,
             subresource: "binding",
             user: call.user,
+            // The binding has passed admission; the user does not write the pod.
+            admission: None,
             options: call.options.clone(),
             warnings: parking_lot::Mutex::default(),
         };
@@ -62,7 +64,7 @@ impl Registry {
     }
 }
 
-/// The condition `PodScheduled` becomes true.
+/// Sets the condition `PodScheduled` to true.
 fn mark_scheduled(pod: &mut Json, now: &str) {
     let status = object_mut(pod, "status");
     if let Some(condition) = objects_mut(status, "conditions").find(|c| text(c, "type") == "PodScheduled") {

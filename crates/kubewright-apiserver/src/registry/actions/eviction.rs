@@ -1,4 +1,4 @@
-//! `pods/eviction`: a deletion that asks the disruption budgets first.
+//! `pods/eviction`: deletes a pod if its disruption budget allows it.
 
 use serde_json::json;
 
@@ -23,14 +23,14 @@ impl Registry {
         let pod = call.ty.decode(&stored);
         let mut options = DeleteOptions::parse(object(eviction, "deleteOptions"), std::iter::empty())?;
         options.dry_run |= call.options.dry_run;
-        // The eviction itself was under admission.
-        options.admitted = true;
         let on_pod = Call {
             ty: call.ty,
             namespace: call.namespace,
             name: call.name,
             subresource: "",
             user: call.user,
+            // The eviction itself has passed admission.
+            admission: None,
             options: call.options.clone(),
             warnings: parking_lot::Mutex::default(),
         };
@@ -42,7 +42,7 @@ impl Registry {
         super::done()
     }
 
-    /// Takes one disruption from the pod's budget, or refuses.
+    /// Takes one disruption from the pod's budget, or returns 429.
     async fn spend_budget(&self, call: &Call<'_>, pod: &Json, dry_run: bool) -> Result<(), Status> {
         let Some(ty) = self.resolve("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
         let labels = object(meta(pod), "labels");
@@ -110,6 +110,7 @@ impl Registry {
             name: &name,
             subresource: "status",
             user: call.user,
+            admission: call.admission,
             options: call.options.clone(),
             warnings: parking_lot::Mutex::default(),
         };

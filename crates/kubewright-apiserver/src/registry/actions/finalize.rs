@@ -1,4 +1,4 @@
-//! `namespaces/finalize`: the namespace controller says that a namespace is empty.
+//! `namespaces/finalize`: removes finalizers of a namespace, as the namespace controller does when it is empty.
 
 use crate::{
     registry::{
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Registry {
-    /// PUT of `namespaces/finalize`: only `spec.finalizers` counts.
-    pub async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    /// Updates `namespaces/finalize`: only `spec.finalizers` is used.
+    pub(crate) async fn finalize(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
         check_name(call, text(meta(body), "name"))?;
         let finalizers = object(body, "spec").and_then(|s| s.get("finalizers")).cloned();
         let object = self

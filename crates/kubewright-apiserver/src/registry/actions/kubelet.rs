@@ -1,4 +1,4 @@
-//! Subresources that a kubelet answers (log, exec, …): here the checks before one would be asked.
+//! Subresources that a kubelet serves (log, exec, …): the checks before a request would be forwarded to one.
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ impl Registry {
             )));
         }
         if text_at(&pod, &["spec", "nodeName"]).is_empty() {
-            // A pod that runs nowhere has written nothing.
+            // A pod without a node has no log.
             return Ok(Answer::Value { code: 204, value: Value::Null });
         }
         Err(no_kubelet(call))

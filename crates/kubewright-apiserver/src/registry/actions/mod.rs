@@ -1,4 +1,4 @@
-//! What only one subresource does, and resources that are questions rather than objects.
+//! Subresources with an implementation of their own, and reviews, which are answered and not stored.
 
 mod binding;
 mod eviction;
@@ -19,12 +19,26 @@ use super::{
 };
 use crate::{
     admission::{Attributes, Operation},
+    authn::Authenticator,
+    authz::Authorizer,
     status::Status,
 };
 
+/// The authenticator and the authorizer, for reviews and token requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AccessControl<'a> {
+    pub(crate) authenticator: &'a Authenticator,
+    pub(crate) authorizer: &'a Authorizer,
+}
+
 impl Registry {
-    /// POST to a resource that stores nothing: reviews and bindings. `None` when the resource stores.
-    pub async fn ask(&self, call: &Call<'_>, body: &Json) -> Option<Result<Answer, Status>> {
+    /// Answers a POST to a resource that is not stored: reviews and bindings. `None` for all others.
+    pub(crate) async fn review(
+        &self,
+        call: &Call<'_>,
+        body: &Json,
+        access: AccessControl<'_>,
+    ) -> Option<Result<Answer, Status>> {
         Some(match (call.ty.group.as_ref(), call.ty.plural.as_ref()) {
             ("", "bindings") => {
                 let bound = self.admitted(call, Operation::Create, body).await;
@@ -33,16 +47,23 @@ impl Registry {
                     Err(refusal) => Err(refusal),
                 }
             }
-            ("authentication.k8s.io", "selfsubjectreviews") => Ok(self.who_am_i(call)),
-            ("authentication.k8s.io", "tokenreviews") => self.token_review(call, body),
-            ("authorization.k8s.io", "selfsubjectrulesreviews") => self.rules_review(call, body),
-            ("authorization.k8s.io", _) => self.access_review(call, body),
+            ("authentication.k8s.io", "selfsubjectreviews") => Ok(self.self_subject_review(call)),
+            ("authentication.k8s.io", "tokenreviews") => self.token_review(access.authenticator, call, body),
+            ("authorization.k8s.io", "selfsubjectrulesreviews") => {
+                reviews::rules_review(access.authorizer, call, body)
+            }
+            ("authorization.k8s.io", _) => self.access_review(access.authorizer, call, body),
             _ => return None,
         })
     }
 
-    /// POST to a subresource.
-    pub async fn act(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    /// Creates a subresource: POST to `binding`, `eviction`, `token`, `exec`, ….
+    pub(crate) async fn create_subresource(
+        &self,
+        call: &Call<'_>,
+        body: &Json,
+        access: AccessControl<'_>,
+    ) -> Result<Answer, Status> {
         let operation = match call.subresource {
             "exec" | "attach" | "portforward" | "proxy" => Operation::Connect,
             _ => Operation::Create,
@@ -57,22 +78,22 @@ impl Registry {
                 self.bind(call, call.name, body).await
             }
             "eviction" => self.evict(call, body).await,
-            "token" => self.issue_token(call, body),
+            "token" => self.issue_token(access.authenticator.issuer(), call, body),
             "exec" | "attach" | "portforward" | "proxy" => self.connect(call),
             _ => Err(Status::method_not_allowed()),
         }
     }
 
-    /// What admission makes of something that is done to an object.
+    /// Returns the body as the admission plugins leave it.
     async fn admitted(&self, call: &Call<'_>, operation: Operation, body: &Json) -> Result<Json, Status> {
         let mut attributes = Attributes::new(call, operation, body.clone(), None);
-        self.admission.admit(self, &mut attributes).await?;
-        self.admission.validate(self, &attributes).await?;
+        call.admit(&mut attributes).await?;
+        call.validate(&attributes).await?;
         Ok(attributes.into_object())
     }
 
-    /// GET of a subresource that is not the object itself. `None` when it is.
-    pub fn inspect<'q>(
+    /// Answers a GET of a subresource that does not show the object itself. `None` for all others.
+    pub(crate) fn get_subresource<'q>(
         &self,
         call: &Call<'_>,
         query: impl Iterator<Item = (&'q str, &'q str)>,
@@ -90,7 +111,7 @@ impl Registry {
     }
 }
 
-/// `kind: Status, status: Success` with its code, as actions answer.
+/// Returns `kind: Status, status: Success` with code 201, the answer of actions.
 fn done() -> Result<Answer, Status> {
     let Answer::Value { code, mut value } = Answer::success(201, None) else {
         return Err(Status::internal("success is a value"));

@@ -1,16 +1,17 @@
-//! Questions that the server answers: who am I, may I, whose token is this.
+//! Reviews: the calling user, access of users, owners of tokens.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::{
-    authn::User,
-    authz::Access,
+    authn::{Authenticator, User},
+    authz::{Access, Authorizer},
     registry::{
         Registry,
         call::{Answer, Call},
         json::{Json, list, meta, object, text},
+        schematic,
         semantics::Manager,
         validation::Errors,
     },
@@ -37,41 +38,34 @@ fn refuse(errors: &Errors) -> Status {
 }
 
 impl Registry {
-    pub(super) fn who_am_i(&self, call: &Call<'_>) -> Answer {
+    pub(super) fn self_subject_review(&self, call: &Call<'_>) -> Answer {
         Answer::created(json!({
             "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"creationTimestamp": self.now()}, "status": {"userInfo": user_info(call.user)},
         }))
     }
 
-    /// The review again, with its answer.
-    fn reviewed(&self, call: &Call<'_>, metadata: Value, spec: Option<&Json>, status: Value) -> Answer {
-        let mut review = Json::new();
-        review.insert("kind".into(), call.ty.kind.as_ref().into());
-        review.insert("apiVersion".into(), call.ty.api_version().into());
-        review.insert("metadata".into(), metadata);
-        review.insert("spec".into(), Value::Object(spec.cloned().unwrap_or_default()));
-        review.insert("status".into(), status);
-        self.semantics.canonicalise(call.ty, &mut review);
-        Answer::created(Value::Object(review))
-    }
-
-    /// The metadata of a review, with who asked: upstream records even that.
+    /// Returns the metadata of a review with `managedFields`, which upstream records even here.
     fn tracked_metadata(&self, call: &Call<'_>, metadata: Value, spec: &Json) -> Value {
         let mut asked = Json::new();
         asked.insert("kind".into(), call.ty.kind.as_ref().into());
         asked.insert("apiVersion".into(), call.ty.api_version().into());
         asked.insert("metadata".into(), metadata);
         asked.insert("spec".into(), Value::Object(spec.clone()));
-        self.semantics.canonicalise(call.ty, &mut asked);
+        schematic::canonicalise(call.ty, &mut asked);
         let now = self.now();
         let manager =
             Manager { name: call.options.field_manager.as_str().into(), subresource: "", now: &now };
-        self.semantics.track(call.ty, None, &mut asked, &manager);
+        schematic::track(call.ty, None, &mut asked, &manager);
         asked.remove("metadata").unwrap_or_default()
     }
 
-    pub(super) fn token_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    pub(super) fn token_review(
+        &self,
+        authenticator: &Authenticator,
+        call: &Call<'_>,
+        body: &Json,
+    ) -> Result<Answer, Status> {
         let spec = object(body, "spec");
         let token = spec.map(|s| text(s, "token")).unwrap_or_default();
         if token.is_empty() {
@@ -80,54 +74,25 @@ impl Registry {
         let asked = spec.map(|s| list(s, "audiences")).unwrap_or_default();
         let mut audiences: Vec<&str> = asked.iter().filter_map(Value::as_str).collect();
         if audiences.is_empty() {
-            audiences.push(&self.tokens.name);
+            audiences.push(authenticator.issuer().name());
         }
-        let status = match self.authenticator.token_for(self, token, &audiences) {
+        let status = match authenticator.token_for(token, &audiences) {
             Some((user, audiences)) => {
                 json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
             }
-            None => json!({"user": {}, "error": self.disbelief(token, &audiences)}),
+            None => json!({"user": {}, "error": token_error(authenticator, token, &audiences)}),
         };
         let metadata = self.tracked_metadata(call, json!({}), spec.unwrap_or(&Json::new()));
-        Ok(self.reviewed(call, metadata, spec, status))
+        Ok(reviewed(call, metadata, spec, status))
     }
 
-    /// Why a token is not believed. Of one's own it may be said for whom it is instead.
-    fn disbelief(&self, token: &str, asked: &[&str]) -> String {
-        const WHY: &str = "invalid bearer token";
-        let shown =
-            |audiences: &[&str]| audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" ");
-        let claims = self.tokens.claims(token);
-        let Some(named) = claims.as_ref().and_then(|claims| claims["aud"].as_array()) else {
-            return WHY.to_owned();
-        };
-        let named: Vec<&str> = named.iter().filter_map(Value::as_str).collect();
-        if named.iter().any(|one| asked.contains(one)) {
-            return WHY.to_owned();
-        }
-        format!(
-            "[{WHY}, token audiences [{}] is invalid for the target audiences [{}]]",
-            shown(&named),
-            shown(asked)
-        )
-    }
-
-    pub(super) fn rules_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
-        let namespace = object(body, "spec").map(|s| text(s, "namespace")).unwrap_or_default();
-        if namespace.is_empty() {
-            return Err(Status::bad_request("no namespace on request"));
-        }
-        let rules = self.authorizer.rules(self, call.user, namespace);
-        let (paths, resources): (Vec<_>, Vec<_>) = rules.iter().partition(|r| !r.urls.is_empty());
-        let values = |rules: Vec<&crate::authz::Rule>| -> Vec<Value> {
-            rules.into_iter().map(crate::authz::Rule::to_value).collect()
-        };
-        let status = json!({"resourceRules": values(resources), "nonResourceRules": values(paths), "incomplete": false});
-        Ok(self.reviewed(call, json!({}), None, status))
-    }
-
-    /// The three reviews of access: one's own, another's, another's in a namespace.
-    pub(super) fn access_review(&self, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    /// Answers the three access reviews: of the calling user, of another user, of another user in a namespace.
+    pub(super) fn access_review(
+        &self,
+        authorizer: &Authorizer,
+        call: &Call<'_>,
+        body: &Json,
+    ) -> Result<Answer, Status> {
         let empty = Json::new();
         let spec = object(body, "spec").unwrap_or(&empty);
         let mut errors = Errors::default();
@@ -174,14 +139,62 @@ impl Registry {
             (_, Some(p)) => Access { verb: text(p, "verb"), path: text(p, "path"), ..Access::default() },
             _ => Access::default(),
         };
-        let decision = self.authorizer.decide(self, &user, &access);
+        let decision = authorizer.decide(&user, &access);
         let mut status = json!({"allowed": decision.allowed});
         if !decision.reason.is_empty() {
             status["reason"] = decision.reason.into();
         }
         let metadata = self.tracked_metadata(call, metadata, spec);
-        Ok(self.reviewed(call, metadata, Some(spec), status))
+        Ok(reviewed(call, metadata, Some(spec), status))
     }
+}
+
+/// Answers a review of the rules of the calling user.
+pub(super) fn rules_review(authorizer: &Authorizer, call: &Call<'_>, body: &Json) -> Result<Answer, Status> {
+    let namespace = object(body, "spec").map(|s| text(s, "namespace")).unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let rules = authorizer.rules(call.user, namespace);
+    let (paths, resources): (Vec<_>, Vec<_>) = rules.iter().partition(|r| !r.urls.is_empty());
+    let values = |rules: Vec<&crate::authz::Rule>| -> Vec<Value> {
+        rules.into_iter().map(crate::authz::Rule::to_value).collect()
+    };
+    let status =
+        json!({"resourceRules": values(resources), "nonResourceRules": values(paths), "incomplete": false});
+    Ok(reviewed(call, json!({}), None, status))
+}
+
+/// Returns the review with its status.
+fn reviewed(call: &Call<'_>, metadata: Value, spec: Option<&Json>, status: Value) -> Answer {
+    let mut review = Json::new();
+    review.insert("kind".into(), call.ty.kind.as_ref().into());
+    review.insert("apiVersion".into(), call.ty.api_version().into());
+    review.insert("metadata".into(), metadata);
+    review.insert("spec".into(), Value::Object(spec.cloned().unwrap_or_default()));
+    review.insert("status".into(), status);
+    schematic::canonicalise(call.ty, &mut review);
+    Answer::created(Value::Object(review))
+}
+
+/// Returns why a token is refused. For a token of this issuer that names the audiences it is for.
+fn token_error(authenticator: &Authenticator, token: &str, asked: &[&str]) -> String {
+    const WHY: &str = "invalid bearer token";
+    let shown =
+        |audiences: &[&str]| audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" ");
+    let claims = authenticator.issuer().claims(token);
+    let Some(named) = claims.as_ref().and_then(|claims| claims["aud"].as_array()) else {
+        return WHY.to_owned();
+    };
+    let named: Vec<&str> = named.iter().filter_map(Value::as_str).collect();
+    if named.iter().any(|one| asked.contains(one)) {
+        return WHY.to_owned();
+    }
+    format!(
+        "[{WHY}, token audiences [{}] is invalid for the target audiences [{}]]",
+        shown(&named),
+        shown(asked)
+    )
 }
 
 fn reviewed_user(spec: &Json, errors: &mut Errors) -> User {

@@ -1,4 +1,4 @@
-//! `/scale`: a workload as its number of replicas.
+//! `/scale`: the number of replicas of a workload.
 
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use crate::{
         call::{Answer, Call},
         descriptor::Descriptor,
         json::{Json, as_value, at, meta, meta_mut, object, object_mut, objects, text},
+        schematic,
         semantics::{Manager, Patch, PatchKind},
         validation::Errors,
         verbs::{
@@ -23,7 +24,7 @@ use crate::{
     status::{About, Status},
 };
 
-/// Replicas that nobody has set: a Scale must not be written back with them.
+/// Marks replicas that are not set: a Scale must not be written back with them.
 const UNSET: i64 = i32::MIN as i64;
 
 /// The Scale of an object: of a workload, or of a custom resource by the paths of its definition.
@@ -127,7 +128,7 @@ pub(crate) fn selector_text(selector: &Json) -> String {
     parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }
 
-/// Where the versions of a type keep their replicas.
+/// Returns the replicas paths of the versions of a type.
 fn paths(ty: &Descriptor) -> ReplicasPaths {
     if let Some(custom) = &ty.custom {
         return custom.replicas_paths();
@@ -161,15 +162,20 @@ fn set_managers(object: &mut Json, managed: &ManagedFields) {
 
 impl Registry {
     /// PUT of `/scale`.
-    pub async fn put_scale(&self, call: &Call<'_>, scale: &Json) -> Result<Answer, Status> {
+    pub(crate) async fn put_scale(&self, call: &Call<'_>, scale: &Json) -> Result<Answer, Status> {
         let ty = scale_type(call.ty)?;
         let now = self.now();
         let manager = manager(call, &now);
-        self.change_scale(call, &mut |before| Ok(self.tracked(&ty, before, scale.clone(), &manager))).await
+        self.change_scale(call, &mut |before| Ok(tracked(&ty, before, scale.clone(), &manager))).await
     }
 
     /// PATCH of `/scale`.
-    pub async fn patch_scale(&self, call: &Call<'_>, kind: PatchKind, body: &[u8]) -> Result<Answer, Status> {
+    pub(crate) async fn patch_scale(
+        &self,
+        call: &Call<'_>,
+        kind: PatchKind,
+        body: &[u8],
+    ) -> Result<Answer, Status> {
         let ty = scale_type(call.ty)?;
         let now = self.now();
         let patch = Patch {
@@ -180,7 +186,7 @@ impl Registry {
             force: call.options.force.unwrap_or(false),
         };
         self.change_scale(call, &mut |before| {
-            let decoded = self.semantics.patch(&ty, Some(before), &patch)?;
+            let decoded = schematic::patch(&ty, Some(before), &patch)?;
             for warning in decoded.warnings {
                 call.warn(warning);
             }
@@ -188,15 +194,9 @@ impl Registry {
             if kind == PatchKind::Apply {
                 return Ok(decoded.object);
             }
-            Ok(self.tracked(&ty, before, decoded.object, &patch.manager))
+            Ok(tracked(&ty, before, decoded.object, &patch.manager))
         })
         .await
-    }
-
-    fn tracked(&self, ty: &Descriptor, before: &Json, mut scale: Json, manager: &Manager<'_>) -> Json {
-        self.semantics.canonicalise(ty, &mut scale);
-        self.semantics.track(ty, Some(before), &mut scale, manager);
-        scale
     }
 
     /// A change of `/scale`: `change` sees and makes Scale objects, with the managers of their replicas.
@@ -230,6 +230,13 @@ impl Registry {
             .await?;
         Ok(Answer::value(of(call.ty, &call.ty.decode(&workload))?))
     }
+}
+
+/// Returns a written Scale with its field manager recorded.
+fn tracked(ty: &Descriptor, before: &Json, mut scale: Json, manager: &Manager<'_>) -> Json {
+    schematic::canonicalise(ty, &mut scale);
+    schematic::track(ty, Some(before), &mut scale, manager);
+    scale
 }
 
 fn manager<'a>(call: &'a Call<'_>, now: &'a str) -> Manager<'a> {

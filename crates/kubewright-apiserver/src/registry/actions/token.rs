@@ -1,9 +1,10 @@
-//! `serviceaccounts/token`: a token for an account, bound in time and to an object.
+//! `serviceaccounts/token`: issues a token of an account, with an expiry and optionally bound to an object.
 
 use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::{
+    authn::service_account::Issuer,
     registry::{
         Registry,
         call::{Answer, Call},
@@ -18,7 +19,12 @@ const LEAST_SECONDS: i64 = 600;
 const MOST_SECONDS: i64 = 1 << 32;
 
 impl Registry {
-    pub(super) fn issue_token(&self, call: &Call<'_>, request: &Json) -> Result<Answer, Status> {
+    pub(super) fn issue_token(
+        &self,
+        issuer: &Issuer,
+        call: &Call<'_>,
+        request: &Json,
+    ) -> Result<Answer, Status> {
         let empty = Json::new();
         let spec = object(request, "spec").unwrap_or(&empty);
         let seconds = spec.get("expirationSeconds").and_then(Value::as_i64).unwrap_or(DEFAULT_SECONDS);
@@ -60,15 +66,14 @@ impl Registry {
         let until = now + jiff::SignedDuration::from_secs(seconds);
         let mut audiences = list(spec, "audiences").to_vec();
         if audiences.is_empty() {
-            audiences.push(self.tokens.name.as_str().into());
+            audiences.push(issuer.name().into());
         }
         let claims = json!({
             "aud": audiences, "exp": until.as_second(), "iat": now.as_second(), "nbf": now.as_second(),
-            "iss": self.tokens.name, "jti": self.random.uid(), "kubernetes.io": private,
+            "iss": issuer.name(), "jti": self.random.uid(), "kubernetes.io": private,
             "sub": format!("system:serviceaccount:{}:{}", call.namespace, call.name),
         });
-        let token =
-            self.tokens.sign(&claims).ok_or_else(|| Status::internal("the token could not be signed"))?;
+        let token = issuer.sign(&claims).ok_or_else(|| Status::internal("the token could not be signed"))?;
         let mut answered = json!({"audiences": audiences, "expirationSeconds": seconds});
         answered["boundObjectRef"] = spec.get("boundObjectRef").cloned().unwrap_or_default();
         Ok(Answer::created(json!({
@@ -83,7 +88,7 @@ impl Registry {
         })))
     }
 
-    /// The object that a token is bound to must exist.
+    /// Returns the claim of the object that a token is bound to, which must exist.
     fn bound(&self, call: &Call<'_>, bound: &Json) -> Result<(&'static str, Value), Status> {
         let (key, plural) = match (text(bound, "apiVersion"), text(bound, "kind")) {
             ("v1", "Pod") => ("pod", "pods"),
@@ -115,7 +120,7 @@ impl Registry {
     }
 }
 
-/// Who asked for what: upstream records even that, on an object that is never stored.
+/// Returns the `managedFields` entry of a token request, which upstream records although it is never stored.
 fn managed(call: &Call<'_>, spec: &Json, now: &str) -> Value {
     let mut fields = json!({"f:expirationSeconds": {}});
     if !list(spec, "audiences").is_empty() {

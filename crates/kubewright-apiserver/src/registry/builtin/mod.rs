@@ -62,17 +62,17 @@ struct GroupVersion {
 
 /// Position of a group in discovery.
 #[derive(Debug, Clone, Copy)]
-pub struct GroupRank {
+pub(crate) struct GroupRank {
     /// The group.
-    pub group: &'static str,
+    pub(crate) group: &'static str,
     /// Group priority; higher comes first.
-    pub priority: u32,
+    pub(crate) priority: u32,
     /// The versions, preferred first, with the priority of each.
-    pub versions: &'static [(&'static str, u32)],
+    pub(crate) versions: &'static [(&'static str, u32)],
 }
 
 /// Built-in groups in discovery order.
-pub const GROUPS: &[GroupRank] = &[
+pub(crate) const GROUPS: &[GroupRank] = &[
     GroupRank { group: "", priority: 18_000, versions: &[("v1", 1)] },
     GroupRank { group: "apiregistration.k8s.io", priority: 20_000, versions: &[("v1", 100)] },
     GroupRank { group: "apps", priority: 17_800, versions: &[("v1", 15)] },
@@ -109,7 +109,7 @@ fn foreign_kind(name: &str) -> Option<(&'static str, &'static str, &'static str)
 }
 
 /// Returns the descriptors of all built-in types.
-pub fn descriptors() -> Vec<Descriptor> {
+pub(crate) fn descriptors() -> Vec<Descriptor> {
     let mut all = Vec::with_capacity(96);
     for group_version in table::TABLE {
         for row in group_version.rows {

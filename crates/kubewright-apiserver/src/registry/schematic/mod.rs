@@ -1,6 +1,8 @@
-//! [`Semantics`] by schema, built on the pure modules of this crate.
+//! Decoding, patching and field ownership of objects by the schemas of their types.
 //!
-//! | operation | module |
+//! All functions are pure: no storage, no clock, no randomness.
+//!
+//! | task | module |
 //! |---|---|
 //! | decode a body | `decoding`, over [`schema::body`](crate::schema::body) |
 //! | merge a patch | `patching`, over [`patch`](crate::patch) |
@@ -25,16 +27,12 @@ use serde_json::Value;
 use super::{
     descriptor::{Descriptor, Json},
     json::as_value,
-    semantics::{Decoded, FieldValidation, Format, Manager, Patch, PatchKind, Semantics},
+    semantics::{Decoded, FieldValidation, Format, Manager, Patch, PatchKind},
 };
 use crate::{
     schema::{Gvk, TypeRef, canonical},
     status::Status,
 };
-
-/// Semantics by the schemas of the types.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Schematic;
 
 fn gvk(ty: &Descriptor) -> Gvk {
     Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref())
@@ -63,54 +61,64 @@ fn schema_required() -> Status {
         .with_details()
 }
 
-impl Semantics for Schematic {
-    fn decode(
-        &self,
-        ty: &Descriptor,
-        body: &[u8],
-        format: Format,
-        validation: FieldValidation,
-    ) -> Result<Decoded, Status> {
-        decoding::decode(ty, body, format, validation)
-    }
+/// Decodes a body into an object of the type: checks types, drops unknown fields, reports duplicates. The body's `kind`
+/// and `apiVersion` have been checked already.
+pub(crate) fn decode(
+    ty: &Descriptor,
+    body: &[u8],
+    format: Format,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    decoding::decode(ty, body, format, validation)
+}
 
-    fn canonicalise(&self, ty: &Descriptor, object: &mut Json) {
-        if let Some(custom) = &ty.custom {
-            custom.settle(object);
-        } else if let Some(schema) = schema(ty) {
-            as_value(object, |value| canonical::canonicalise(&schema, value));
-        }
+/// Brings an object into the form in which Go's structs print it: no nulls, no empty lists where they mean nothing, and
+/// fields that are printed even when they are unset.
+pub(crate) fn canonicalise(ty: &Descriptor, object: &mut Json) {
+    if let Some(custom) = &ty.custom {
+        custom.canonicalise(object);
+    } else if let Some(schema) = schema(ty) {
+        as_value(object, |value| canonical::canonicalise(&schema, value));
     }
+}
 
-    fn at_rest(&self, ty: &Descriptor, object: &mut Json) {
-        if let Some(schema) = go_type(ty) {
-            as_value(object, |value| canonical::nullify_empty(&schema, value));
-        }
+/// Drops what does not survive storage: empty lists.
+pub(crate) fn at_rest(ty: &Descriptor, object: &mut Json) {
+    if let Some(schema) = go_type(ty) {
+        as_value(object, |value| canonical::nullify_empty(&schema, value));
     }
+}
 
-    fn empty(&self, ty: &Descriptor) -> Json {
-        go_type(ty).map(|schema| members(canonical::empty_object(&schema))).unwrap_or_default()
-    }
+/// Returns the empty object of a type, without metadata: what bookmarks carry.
+pub(crate) fn empty(ty: &Descriptor) -> Json {
+    go_type(ty).map(|schema| members(canonical::empty_object(&schema))).unwrap_or_default()
+}
 
-    fn patch(&self, ty: &Descriptor, current: Option<&Json>, patch: &Patch<'_>) -> Result<Decoded, Status> {
-        match (patch.kind, current) {
-            (PatchKind::Apply, _) => applying::apply(ty, current, patch),
-            (_, Some(current)) => patching::patch(ty, current, patch),
-            (_, None) => Err(Status::internal("only an apply can create an object")),
-        }
+/// Returns the object that a patch makes of `current` (`None` when an apply creates). `current` has `kind` and
+/// `apiVersion`, and so has the result.
+pub(crate) fn patch(ty: &Descriptor, current: Option<&Json>, patch: &Patch<'_>) -> Result<Decoded, Status> {
+    match (patch.kind, current) {
+        (PatchKind::Apply, _) => applying::apply(ty, current, patch),
+        (_, Some(current)) => patching::patch(ty, current, patch),
+        (_, None) => Err(Status::internal("only an apply can create an object")),
     }
+}
 
-    fn track(&self, ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>) {
-        ownership::track(ty, before, after, manager);
-    }
+/// Records in `managedFields` what a create or update changed. `before` is the stored object; an unchanged object stays
+/// unchanged.
+pub(crate) fn track(ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>) {
+    ownership::track(ty, before, after, manager);
+}
 
-    fn track_created(&self, ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
-        ownership::track_created(ty, object, manager)
-    }
+/// Returns what [`track`] would write into a new object as the text of its `managedFields`, where that is found without
+/// making a tree of it. `None` where it is not: then the object has to be tracked.
+pub(crate) fn track_created(ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
+    ownership::track_created(ty, object, manager)
+}
 
-    fn keep_times(&self, before: &Json, after: &mut Json) {
-        ownership::keep_times(before, after);
-    }
+/// Makes a write whose only effect would be new times in `managedFields` no write at all.
+pub(crate) fn keep_times(before: &Json, after: &mut Json) {
+    ownership::keep_times(before, after);
 }
 
 #[cfg(test)]
@@ -138,9 +146,9 @@ mod tests {
     #[test]
     fn an_empty_list_that_go_always_encodes_is_read_back_as_null() {
         let mut role = json(json!({"metadata": {"name": "a"}, "rules": []}));
-        Schematic.canonicalise(&ty("roles"), &mut role);
+        canonicalise(&ty("roles"), &mut role);
         assert_eq!(role["rules"], json!([]));
-        Schematic.at_rest(&ty("roles"), &mut role);
+        at_rest(&ty("roles"), &mut role);
         assert_eq!(role["rules"], Value::Null);
     }
 
@@ -150,8 +158,8 @@ mod tests {
         unknown.kind = "Unknown".into();
         let sent = json(json!({"kind": "Unknown", "apiVersion": "v1", "metadata": {"name": "a"}, "x": []}));
         let mut object = sent.clone();
-        Schematic.canonicalise(&unknown, &mut object);
-        Schematic.at_rest(&unknown, &mut object);
+        canonicalise(&unknown, &mut object);
+        at_rest(&unknown, &mut object);
         assert_eq!(object, sent);
         for (kind, code) in [(PatchKind::Apply, 415), (PatchKind::Strategic, 415), (PatchKind::Merge, 200)] {
             let patch = Patch {
@@ -161,7 +169,7 @@ mod tests {
                 manager: Manager { name: "m".into(), subresource: "", now: "2026-08-01T00:00:00Z" },
                 force: false,
             };
-            let answer = Schematic.patch(&unknown, Some(&sent), &patch);
+            let answer = super::patch(&unknown, Some(&sent), &patch);
             assert_eq!(answer.map_or_else(|status| status.code, |_| 200), code, "{kind:?}");
         }
     }

@@ -19,7 +19,7 @@ mod quotas;
 mod rbac;
 mod resources;
 mod scheduling;
-pub mod service;
+pub(crate) mod service;
 mod services;
 mod templates;
 mod volumes;
@@ -33,38 +33,38 @@ use super::{
 
 /// Context of the request while an object is prepared.
 #[derive(Debug)]
-pub struct PrepareContext<'a> {
+pub(crate) struct PrepareContext<'a> {
     /// The time, in RFC 3339.
-    pub now: &'a str,
+    pub(crate) now: &'a str,
     /// The user of the request.
-    pub user: &'a crate::authn::User,
+    pub(crate) user: &'a crate::authn::User,
 }
 
 /// Functions of a type. The defaults do nothing.
 #[derive(Debug)]
-pub struct Strategy {
+pub(crate) struct Strategy {
     /// The rule for names.
-    pub names: NameRule,
+    pub(crate) names: NameRule,
     /// Sets the defaults.
-    pub default: fn(&mut Json),
+    pub(crate) default: fn(&mut Json),
     /// Whether an object may be created with a status: kubelets register nodes with one.
-    pub keeps_status: bool,
+    pub(crate) keeps_status: bool,
     /// Sets and resets fields that the client does not control, on create.
-    pub prepare_create: fn(&mut Json, &PrepareContext<'_>),
+    pub(crate) prepare_create: fn(&mut Json, &PrepareContext<'_>),
     /// Sets and resets fields on update: the new object, the old one.
-    pub prepare_update: fn(&mut Json, &Json),
+    pub(crate) prepare_update: fn(&mut Json, &Json),
     /// Sets and resets fields on status update; everything but the status comes from the old object already.
-    pub prepare_status: fn(&mut Json, &Json),
+    pub(crate) prepare_status: fn(&mut Json, &Json),
     /// Validates a new object.
-    pub validate: fn(&Json, &mut Errors),
+    pub(crate) validate: fn(&Json, &mut Errors),
     /// Validates an update: the new object, the old one.
-    pub validate_update: fn(&Json, &Json, &mut Errors),
+    pub(crate) validate_update: fn(&Json, &Json, &mut Errors),
     /// Validates a status update.
-    pub validate_status: fn(&Json, &Json, &mut Errors),
+    pub(crate) validate_status: fn(&Json, &Json, &mut Errors),
     /// Validates an update through another subresource.
-    pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
+    pub(crate) validate_subresource: fn(&str, &Json, &Json, &mut Errors),
     /// Returns warnings about a new or updated object and its old version.
-    pub warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
+    pub(crate) warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
 }
 
 fn no_defaults(_: &mut Json) {}
@@ -76,7 +76,7 @@ fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
 fn no_warnings(_: &Json, _: Option<&Json>, _: &mut Vec<String>) {}
 
 /// Strategy of types without own functions.
-pub const PLAIN: Strategy = Strategy {
+pub(crate) const PLAIN: Strategy = Strategy {
     names: NameRule::Subdomain,
     default: no_defaults,
     keeps_status: false,
@@ -93,12 +93,12 @@ pub const PLAIN: Strategy = Strategy {
 static PLAIN_TYPE: Strategy = PLAIN;
 
 /// Returns the strategy of types without own functions, such as custom resources.
-pub fn plain() -> &'static Strategy {
+pub(crate) fn plain() -> &'static Strategy {
     &PLAIN_TYPE
 }
 
 /// Returns the strategy of a built-in type.
-pub fn for_kind(group: &str, kind: &str) -> &'static Strategy {
+pub(crate) fn for_kind(group: &str, kind: &str) -> &'static Strategy {
     match (group, kind) {
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &core::POD_TEMPLATE,

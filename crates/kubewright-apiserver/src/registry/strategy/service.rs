@@ -24,7 +24,7 @@ const LAST_PORT: u16 = 32_767;
 
 /// Allocator of cluster IPs and node ports.
 #[derive(Debug, Default)]
-pub struct Allocator {
+pub(crate) struct Allocator {
     allocated: Mutex<Allocated>,
 }
 
@@ -79,7 +79,7 @@ impl Allocated {
 
 impl Allocator {
     /// Reserves the first address, for the `kubernetes` service.
-    pub fn reserve_first(&self) -> String {
+    pub(crate) fn reserve_first(&self) -> String {
         let mut allocated = self.allocated.lock();
         allocated.addresses.insert(FIRST_ADDRESS);
         allocated.next_address = allocated.next_address.max(1);
@@ -87,7 +87,7 @@ impl Allocator {
     }
 
     /// Allocates the addresses and ports of stored services after a restart.
-    pub fn restore(&self, registry: &Registry) {
+    pub(crate) fn restore(&self, registry: &Registry) {
         let mut allocated = self.allocated.lock();
         for (_, service) in registry.storage.snapshot().collection("services").range(None, None) {
             let service = service.decode();
@@ -97,7 +97,12 @@ impl Allocator {
     }
 
     /// Allocates the requested or missing addresses and ports of a new service.
-    pub fn prepare_create(&self, _: &Registry, call: &Call<'_>, service: &mut Json) -> Result<(), Status> {
+    pub(crate) fn prepare_create(
+        &self,
+        _: &Registry,
+        call: &Call<'_>,
+        service: &mut Json,
+    ) -> Result<(), Status> {
         if !is_service(call) {
             return Ok(());
         }
@@ -105,7 +110,7 @@ impl Allocator {
     }
 
     /// Keeps the addresses and ports of an updated service, and allocates newly needed ones.
-    pub fn prepare_update(
+    pub(crate) fn prepare_update(
         &self,
         _: &Registry,
         call: &Call<'_>,
@@ -198,14 +203,14 @@ impl Allocator {
     }
 
     /// Releases the allocations of a service that was not stored.
-    pub fn release(&self, call: &Call<'_>, service: &Json) {
+    pub(crate) fn release(&self, call: &Call<'_>, service: &Json) {
         if is_service(call) {
             self.free(service, None);
         }
     }
 
     /// Releases the allocations that a stored change no longer uses.
-    pub fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
+    pub(crate) fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
         if let (true, Some(before)) = (is_service(call), before) {
             self.free(before, after);
         }

@@ -9,40 +9,40 @@ use crate::registry::json::{Json, list, object, text};
 
 /// Object with its field path.
 #[derive(Debug)]
-pub struct ObjectAt<'a> {
+pub(crate) struct ObjectAt<'a> {
     /// The object.
-    pub object: &'a Json,
+    pub(crate) object: &'a Json,
     /// The path, such as `spec.containers[0]`.
-    pub field: Field<'a>,
+    pub(crate) field: Field<'a>,
 }
 
 /// Error text for addresses.
-pub const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+pub(crate) const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 /// Error text for CIDR blocks.
-pub const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+pub(crate) const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 /// Error text for negative numbers.
-pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// Error text for ports.
-pub const PORT: &str = "must be between 1 and 65535, inclusive";
+pub(crate) const PORT: &str = "must be between 1 and 65535, inclusive";
 
 impl<'a> ObjectAt<'a> {
     /// Creates an object at a path.
-    pub fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
         Self { object, field: Field::new(field) }
     }
 
     /// Returns the path of a field; fields of the root have no prefix.
-    pub fn path(&self, key: &'a str) -> Field<'a> {
+    pub(crate) fn path(&self, key: &'a str) -> Field<'a> {
         self.field.child(key)
     }
 
     /// Returns an object field.
-    pub fn child(&self, key: &'a str) -> Option<ObjectAt<'a>> {
+    pub(crate) fn child(&self, key: &'a str) -> Option<ObjectAt<'a>> {
         object(self.object, key).map(|child| ObjectAt { object: child, field: self.path(key) })
     }
 
     /// Returns the objects of a list field.
-    pub fn each(&self, key: &'a str) -> impl Iterator<Item = ObjectAt<'a>> {
+    pub(crate) fn each(&self, key: &'a str) -> impl Iterator<Item = ObjectAt<'a>> {
         let list = self.list(key);
         // Most lists are absent and need no path.
         let path = (!list.is_empty()).then(|| self.path(key));
@@ -53,39 +53,39 @@ impl<'a> ObjectAt<'a> {
     }
 
     /// Returns whether a field is present and not null.
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|value| !value.is_null())
     }
 
     /// Returns a string field, empty if absent.
-    pub fn text(&self, key: &str) -> &'a str {
+    pub(crate) fn text(&self, key: &str) -> &'a str {
         text(self.object, key)
     }
 
     /// Returns a list field, empty if absent.
-    pub fn list(&self, key: &str) -> &'a [Value] {
+    pub(crate) fn list(&self, key: &str) -> &'a [Value] {
         list(self.object, key)
     }
 
     /// Returns an integer field.
-    pub fn number(&self, key: &str) -> Option<i64> {
+    pub(crate) fn number(&self, key: &str) -> Option<i64> {
         self.object.get(key).and_then(Value::as_i64)
     }
 
     /// Returns whether a field is true.
-    pub fn is(&self, key: &str) -> bool {
+    pub(crate) fn is(&self, key: &str) -> bool {
         self.object.get(key).and_then(Value::as_bool) == Some(true)
     }
 
     /// Validates that a string field is present.
-    pub fn required(&self, key: &'a str, errors: &mut Errors) {
+    pub(crate) fn required(&self, key: &'a str, errors: &mut Errors) {
         if self.text(key).is_empty() {
             errors.required(self.path(key), "");
         }
     }
 
     /// Validates that a string field is absent or one of the allowed values.
-    pub fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
+    pub(crate) fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() && !allowed.contains(&value) {
             errors.not_supported(self.path(key), value, allowed);
@@ -93,7 +93,7 @@ impl<'a> ObjectAt<'a> {
     }
 
     /// Validates that a string field is absent or conforms to a rule.
-    pub fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    pub(crate) fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() {
             for why in rule(value) {
@@ -103,7 +103,7 @@ impl<'a> ObjectAt<'a> {
     }
 
     /// Validates that integer fields are not negative.
-    pub fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
+    pub(crate) fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
         for key in keys {
             if let Some(number) = self.number(key).filter(|number| *number < 0) {
                 errors.invalid(self.path(key), number, NOT_NEGATIVE);
@@ -112,7 +112,7 @@ impl<'a> ObjectAt<'a> {
     }
 
     /// Validates a port number or name.
-    pub fn port(&self, key: &'a str, errors: &mut Errors) {
+    pub(crate) fn port(&self, key: &'a str, errors: &mut Errors) {
         match self.object.get(key) {
             Some(Value::String(name)) => {
                 for why in super::names::port_name(name) {
@@ -127,18 +127,10 @@ impl<'a> ObjectAt<'a> {
             _ => {}
         }
     }
-
-    /// Validates that a field is unchanged.
-    pub fn immutable(&self, old: &Json, key: &'a str, errors: &mut Errors) {
-        if self.object.get(key) != old.get(key) {
-            let value = self.object.get(key).cloned().unwrap_or_default();
-            errors.invalid(self.path(key), value, "field is immutable");
-        }
-    }
 }
 
 /// Validates a relative path without `..`.
-pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid(field, path, "must be a relative path");
     }
@@ -146,14 +138,14 @@ pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
 }
 
 /// Validates a path without `..`.
-pub fn no_backsteps(path: &str, field: &Field<'_>, errors: &mut Errors) {
+pub(crate) fn no_backsteps(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid(field, path, "must not contain '..'");
     }
 }
 
 /// Parses a CIDR block into 128 address bits and the prefix length.
-pub fn parse_cidr(text: &str) -> Option<(u128, u32)> {
+pub(crate) fn parse_cidr(text: &str) -> Option<(u128, u32)> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
     match address.parse().ok()? {

@@ -15,7 +15,7 @@ const STEPS: usize = 10;
 
 /// Field path such as `spec.containers[0].image`; empty for the object itself.
 #[derive(Debug, Clone)]
-pub struct Field<'a> {
+pub(crate) struct Field<'a> {
     start: Cow<'a, str>,
     steps: [Step<'a>; STEPS],
     taken: usize,
@@ -23,19 +23,19 @@ pub struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// Creates a path from text.
-    pub fn new(path: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn new(path: impl Into<Cow<'a, str>>) -> Self {
         Self { start: path.into(), steps: [Step::Index(0); STEPS], taken: 0 }
     }
 
     /// Returns the path of a field.
     #[must_use]
-    pub fn child(&self, key: &'a str) -> Self {
+    pub(crate) fn child(&self, key: &'a str) -> Self {
         self.step(Step::Key(key))
     }
 
     /// Returns the path of a list item.
     #[must_use]
-    pub fn item(&self, index: usize) -> Self {
+    pub(crate) fn item(&self, index: usize) -> Self {
         self.step(Step::Index(index))
     }
 

@@ -1,15 +1,15 @@
 //! Field errors with upstream's types and messages, and validation functions shared by many types.
 
-pub use kubewright_core::names;
+pub(crate) use kubewright_core::names;
 
-pub mod at;
-pub mod field;
+pub(crate) mod at;
+pub(crate) mod field;
 
 use serde_json::{Value, json};
 
 /// Error about a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
+pub(crate) struct FieldError {
     reason: &'static str,
     field: String,
     message: String,
@@ -17,7 +17,7 @@ pub struct FieldError {
 
 /// Errors of one object, in the order in which they were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<FieldError>);
+pub(crate) struct Errors(Vec<FieldError>);
 
 /// Formats a value like Go's `%q` and `%v` in field errors.
 fn format_value(value: &Value) -> String {
@@ -29,12 +29,12 @@ fn format_value(value: &Value) -> String {
 
 impl Errors {
     /// Returns whether there are no errors.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the number of errors.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -43,30 +43,29 @@ impl Errors {
     }
 
     /// Adds an error about a missing required value.
-    pub fn required(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn required(&mut self, field: impl Into<String>, why: &str) {
         let message = if why.is_empty() { "Required value".into() } else { format!("Required value: {why}") };
         self.add("FieldValueRequired", field, message);
     }
 
     /// Adds an error about an invalid value.
-    pub fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
+    pub(crate) fn invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
         let message = format!("Invalid value: {}: {why}", format_value(&value.into()));
         self.add("FieldValueInvalid", field, message);
     }
 
     /// Adds an error about an invalid value without showing it.
-    pub fn invalid_without_value(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn invalid_without_value(&mut self, field: impl Into<String>, why: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {why}"));
     }
 
-    /// Adds an error about a value of the wrong type.
-    pub fn type_invalid(&mut self, field: impl Into<String>, value: impl Into<Value>, why: &str) {
-        let message = format!("Invalid value: {}: {why}", format_value(&value.into()));
-        self.add("FieldValueTypeInvalid", field, message);
-    }
-
     /// Adds an error about a value outside of a fixed list.
-    pub fn not_supported(&mut self, field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) {
+    pub(crate) fn not_supported(
+        &mut self,
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) {
         let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         let message = format!(
             "Unsupported value: {}: supported values: {}",
@@ -77,46 +76,41 @@ impl Errors {
     }
 
     /// Adds an error about a field that must not be set.
-    pub fn forbidden(&mut self, field: impl Into<String>, why: &str) {
+    pub(crate) fn forbidden(&mut self, field: impl Into<String>, why: &str) {
         self.add("FieldValueForbidden", field, format!("Forbidden: {why}"));
     }
 
     /// Adds an error about a duplicate value.
-    pub fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+    pub(crate) fn duplicate(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         let message = format!("Duplicate value: {}", format_value(&value.into()));
         self.add("FieldValueDuplicate", field, message);
     }
 
     /// Adds an error about a string over its limit.
-    pub fn too_long(&mut self, field: impl Into<String>, limit: usize) {
+    pub(crate) fn too_long(&mut self, field: impl Into<String>, limit: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"));
     }
 
     /// Adds an error about a list or map over its limit.
-    pub fn too_many(&mut self, field: impl Into<String>, actual: usize, limit: usize) {
+    pub(crate) fn too_many(&mut self, field: impl Into<String>, actual: usize, limit: usize) {
         let message = format!("Too many: {actual}: must have at most {limit} items");
         self.add("FieldValueTooMany", field, message);
     }
 
     /// Adds an error about a missing referenced value.
-    pub fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
+    pub(crate) fn not_found(&mut self, field: impl Into<String>, value: impl Into<Value>) {
         self.add("FieldValueNotFound", field, format!("Not found: {}", format_value(&value.into())));
     }
 
     /// Adds the errors of schema validation.
-    pub fn extend_from_schema(&mut self, errors: &[crate::schema::field::FieldError]) {
+    pub(crate) fn extend_from_schema(&mut self, errors: &[crate::schema::field::FieldError]) {
         for error in errors {
             self.add(error.kind.reason(), error.field.as_str(), error.message());
         }
     }
 
-    /// Adds the errors of another list.
-    pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
     /// Returns the text after "is invalid: ", as Go's error aggregates format it.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut seen: Vec<String> = Vec::with_capacity(self.0.len());
         for error in &self.0 {
             let text = format!("{}: {}", error.field, error.message);
@@ -131,7 +125,7 @@ impl Errors {
     }
 
     /// Returns `details.causes`.
-    pub fn causes(&self) -> Vec<Value> {
+    pub(crate) fn causes(&self) -> Vec<Value> {
         self.0.iter().map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field})).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! CREATE.
+//! The verb create.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
         custom::Custom,
         descriptor::{Generation, Json},
         json::{meta, meta_mut, text},
-        objectmeta,
+        objectmeta, schematic,
         semantics::Manager,
         strategy::PrepareContext,
         validation::Errors,
@@ -20,12 +20,12 @@ use crate::{
     storage::{Expect, Object},
 };
 
-/// How often a generated name is tried again when it is taken.
+/// Attempts to generate a name that is not taken.
 const NAME_ATTEMPTS: u32 = 8;
 
 impl Registry {
-    /// POST to a collection.
-    pub async fn create(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
+    /// Creates an object: POST to a collection.
+    pub(crate) async fn create(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
         super::check_target(call, &mut object)?;
         let version = text(meta(&object), "resourceVersion");
         if !version.is_empty() && version != "0" {
@@ -35,7 +35,7 @@ impl Registry {
         Ok(Answer::Stored { code: 201, ty: Arc::clone(call.ty), object })
     }
 
-    /// Creates an object whose place has been checked.
+    /// Creates an object whose namespace and name have been checked.
     pub(super) async fn create_object(
         &self,
         call: &Call<'_>,
@@ -51,7 +51,7 @@ impl Registry {
         if let Some(warning) = objectmeta::dedupe_owners(&mut object) {
             call.warn(warning);
         }
-        super::settle(self, ty, &mut object);
+        super::canonicalise_and_default(ty, &mut object);
         let mut managers = None;
         if writer != Writer::Apply {
             let manager = Manager {
@@ -59,7 +59,7 @@ impl Registry {
                 subresource: call.subresource,
                 now: &now,
             };
-            managers = self.track_created(call, &mut object, &manager);
+            managers = track_created(call, &mut object, &manager);
         }
         let mut attributes =
             Attributes::new(call, Operation::Create, object, None).with_managers(managers.take());
@@ -68,25 +68,25 @@ impl Registry {
                 attributes.forbid("create not allowed while custom resource definition is terminating")
             );
         }
-        self.admission.admit(self, &mut attributes).await?;
+        call.admit(&mut attributes).await?;
         let (mut object, managers) = attributes.into_parts();
 
         let generates = text(meta(&object), "name").is_empty();
         let base = text(meta(&object), "generateName").to_owned();
         for attempt in 1.. {
             self.identify(&mut object, generates, &base, &now);
-            // Only a name that may be taken needs the object again.
+            // Only a generated name may be taken and need the object again.
             let mut prepared = if generates { object.clone() } else { std::mem::take(&mut object) };
             self.prepare_create(call, &mut prepared, &now)?;
             let attributes =
                 Attributes::new(call, Operation::Create, prepared, None).with_managers(managers.clone());
-            if let Err(refusal) = self.admission.validate(self, &attributes).await {
+            if let Err(refusal) = call.validate(&attributes).await {
                 self.allocator.release(call, &attributes.object);
                 return Err(refusal);
             }
             let prepared = attributes.into_object();
             let key = call.key(text(meta(&prepared), "name"));
-            let stored = self.to_stored(call, prepared);
+            let stored = to_stored(call, prepared);
             let draft = ty.draft_with(&stored, managers.as_deref());
             if call.options.dry_run {
                 if let Some(current) = self.storage.get(&ty.storage, &key) {
@@ -113,17 +113,6 @@ impl Registry {
         Err(Status::internal("no name was free"))
     }
 
-    /// Records who made an object, in it or as a text beside it: most are encoded before anybody looks at their managers.
-    fn track_created(&self, call: &Call<'_>, object: &mut Json, manager: &Manager<'_>) -> Option<Arc<str>> {
-        if !self.admission.has_others()
-            && let Some(managers) = self.semantics.track_created(call.ty, object, manager)
-        {
-            return Some(managers.into());
-        }
-        self.semantics.track(call.ty, None, object, manager);
-        None
-    }
-
     fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {
         let metadata = meta_mut(object);
         if generates && !base.is_empty() {
@@ -141,7 +130,7 @@ impl Registry {
             object.remove("status");
         }
         (ty.strategy.prepare_create)(object, &PrepareContext { now, user: call.user });
-        super::resettle(self, ty, object);
+        super::default_again(ty, object);
         self.allocator.prepare_create(self, call, object)?;
 
         let mut errors = Errors::default();
@@ -159,24 +148,33 @@ impl Registry {
         for warning in warnings {
             call.warn(warning);
         }
-        self.authorizer.check_escalation(self, call, object)
+        Ok(())
     }
 
-    /// The object in the version that is stored, without `kind` and `apiVersion`.
-    pub(super) fn to_stored(&self, call: &Call<'_>, mut object: Json) -> Json {
-        self.semantics.at_rest(call.ty, &mut object);
-        call.ty.to_stored(&mut object);
-        object
-    }
-
-    /// What must follow a write that was stored.
+    /// Updates what is derived from stored objects after a write.
     pub(super) fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
         self.allocator.after_write(call, before, after);
-        if call.ty.group == "rbac.authorization.k8s.io" {
-            self.authorizer.invalidate();
-        }
-        self.follow(call, before, after);
+        self.update_definitions_after(call, before, after);
     }
+}
+
+/// Records the field manager of a new object: as a text beside the object where no plugin reads `managedFields` before
+/// the object is encoded, otherwise in it.
+fn track_created(call: &Call<'_>, object: &mut Json, manager: &Manager<'_>) -> Option<Arc<str>> {
+    if !call.is_seen_by_custom_plugins()
+        && let Some(managers) = schematic::track_created(call.ty, object, manager)
+    {
+        return Some(managers.into());
+    }
+    schematic::track(call.ty, None, object, manager);
+    None
+}
+
+/// Converts an object into the version that is stored, without `kind` and `apiVersion`.
+pub(super) fn to_stored(call: &Call<'_>, mut object: Json) -> Json {
+    schematic::at_rest(call.ty, &mut object);
+    call.ty.to_stored(&mut object);
+    object
 }
 
 fn taken(call: &Call<'_>, name: &str, current: &Object) -> Status {

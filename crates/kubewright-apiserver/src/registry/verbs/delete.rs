@@ -1,4 +1,4 @@
-//! DELETE and deletecollection: preconditions, finalizers, propagation, grace periods.
+//! The verbs delete and deletecollection: preconditions, finalizers, propagation, grace periods.
 
 use std::sync::Arc;
 
@@ -21,37 +21,35 @@ use crate::{
     storage::{Expect, Object},
 };
 
-/// What happens to dependents.
+/// What a deletion does with the dependents of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
-    /// They stay, without this owner.
+pub(crate) enum Propagation {
+    /// They lose this owner and stay.
     Orphan,
-    /// They go afterwards.
+    /// The garbage collector deletes them afterwards.
     Background,
-    /// They go first.
+    /// The garbage collector deletes them first.
     Foreground,
 }
 
-/// The options of a deletion, from its body and its query.
+/// Options of a deletion, from the body or the query.
 #[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
-    /// Seconds that the object may still live.
-    pub grace: Option<i64>,
-    /// The uid that it must have.
-    pub uid: Option<String>,
-    /// The version that it must have.
-    pub resource_version: Option<String>,
-    /// What happens to dependents.
-    pub propagation: Option<Propagation>,
-    /// Do everything but delete.
-    pub dry_run: bool,
-    /// Whether admission has had its say already.
-    pub admitted: bool,
+pub(crate) struct DeleteOptions {
+    /// The grace period in seconds.
+    pub(crate) grace: Option<i64>,
+    /// Precondition: the uid of the stored object.
+    pub(crate) uid: Option<String>,
+    /// Precondition: the version of the stored object.
+    pub(crate) resource_version: Option<String>,
+    /// The treatment of dependents; the default of the type if unset.
+    pub(crate) propagation: Option<Propagation>,
+    /// Whether nothing is stored.
+    pub(crate) dry_run: bool,
 }
 
 impl DeleteOptions {
-    /// Reads options: those of the body win when there is one.
-    pub fn parse<'a>(
+    /// Parses options. A body replaces the query.
+    pub(crate) fn parse<'a>(
         body: Option<&Json>,
         query: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, Status> {
@@ -111,22 +109,21 @@ impl DeleteOptions {
             resource_version: precondition("resourceVersion"),
             propagation,
             dry_run: !runs.is_empty(),
-            admitted: false,
         })
     }
 }
 
-/// What became of an object.
+/// The state of an object after its deletion.
 pub(in crate::registry) enum Outcome {
-    /// It is still there, terminating (or was already).
+    /// Still stored, with a deletion timestamp.
     Terminating(Arc<Object>),
-    /// It is gone; this is its last state.
+    /// Removed; its last state.
     Gone(Arc<Object>),
 }
 
 impl Registry {
-    /// DELETE of one object.
-    pub async fn delete(&self, call: &Call<'_>, options: &DeleteOptions) -> Result<Answer, Status> {
+    /// Deletes one object.
+    pub(crate) async fn delete(&self, call: &Call<'_>, options: &DeleteOptions) -> Result<Answer, Status> {
         let outcome = self.delete_object(call, options).await?;
         let ty = Arc::clone(call.ty);
         match outcome {
@@ -147,8 +144,8 @@ impl Registry {
         }
     }
 
-    /// DELETE of a collection: answers the objects as they were.
-    pub async fn delete_collection(
+    /// Deletes the objects of a collection and returns them as they were.
+    pub(crate) async fn delete_collection(
         &self,
         call: &Call<'_>,
         list_options: &ListOptions,
@@ -164,6 +161,7 @@ impl Registry {
                 name: text(meta(&object), "name"),
                 subresource: "",
                 user: call.user,
+                admission: call.admission,
                 options: call.options.clone(),
                 warnings: parking_lot::Mutex::default(),
             };
@@ -173,7 +171,7 @@ impl Registry {
             }
             match deleted {
                 Ok(_) => {}
-                // Somebody else was faster: that is what was asked for.
+                // Another client has deleted it already.
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
             }
@@ -186,16 +184,14 @@ impl Registry {
             let stored = self.find(call)?;
             check_preconditions(call, options, &stored)?;
             let old = call.ty.decode(&stored);
-            if !options.admitted {
-                let mut attributes = Attributes::new(call, Operation::Delete, Json::new(), Some(&old));
-                attributes.dry_run |= options.dry_run;
-                self.admission.admit(self, &mut attributes).await?;
-                self.admission.validate(self, &attributes).await?;
-            }
+            let mut attributes = Attributes::new(call, Operation::Delete, Json::new(), Some(&old));
+            attributes.dry_run |= options.dry_run;
+            call.admit(&mut attributes).await?;
+            call.validate(&attributes).await?;
             let Some(outcome) = self.erase(call, options, &stored, &old) else { continue };
             if !(options.dry_run || call.options.dry_run) {
                 match &outcome {
-                    Outcome::Terminating(_) => self.follow(call, Some(&old), Some(&old)),
+                    Outcome::Terminating(_) => self.update_definitions_after(call, Some(&old), Some(&old)),
                     Outcome::Gone(_) => self.after_write(call, Some(&old), None),
                 }
             }
@@ -203,7 +199,7 @@ impl Registry {
         }
     }
 
-    /// Marks or removes an object that was read as `stored`; `None` when somebody else was faster.
+    /// Marks or removes an object that was read as `stored`; `None` on a conflict with another writer.
     pub(in crate::registry) fn erase(
         &self,
         call: &Call<'_>,
@@ -215,7 +211,7 @@ impl Registry {
         let stays = self.mark(call, options, old, &mut new);
         let key = call.key(call.name);
         let changed = new != *old;
-        let draft = call.ty.draft(&self.to_stored(call, new));
+        let draft = call.ty.draft(&super::create::to_stored(call, new));
         if options.dry_run || call.options.dry_run {
             let shown = Arc::new(draft.preview(Some(stored.revision)));
             return Some(if stays { Outcome::Terminating(shown) } else { Outcome::Gone(shown) });
@@ -232,7 +228,7 @@ impl Registry {
         self.storage.remove(&call.ty.storage, &key, current.revision).ok().map(Outcome::Gone)
     }
 
-    /// Writes the deletion into `new`; whether the object stays for finalizers or its grace period.
+    /// Writes the deletion into `new`. Returns whether finalizers or a grace period keep the object.
     fn mark(&self, call: &Call<'_>, options: &DeleteOptions, old: &Json, new: &mut Json) -> bool {
         if &*call.ty.storage == DEFINITIONS && !meta(old).contains_key("deletionTimestamp") {
             let now = self.now();
@@ -257,7 +253,7 @@ impl Registry {
         waits || held
     }
 
-    /// The grace period of a pod; whether it still waits for its node.
+    /// Sets the grace period of a pod. Returns whether its node has to confirm the end first.
     fn mark_grace(&self, options: &DeleteOptions, old: &Json, new: &mut Json) -> bool {
         let metadata = meta(old);
         let before = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
@@ -288,7 +284,7 @@ impl Registry {
             let mut until = deleted - jiff::SignedDuration::from_secs(before - period);
             let now = self.clock.now();
             if until < now {
-                // The whole period is over already: as short as a graceful end can be, if one was asked for.
+                // The whole period is over already: the shortest graceful period, if one was requested.
                 until = now;
                 period = period.min(1);
             }
@@ -311,7 +307,7 @@ fn bump_generation(object: &mut Json) {
     }
 }
 
-/// Orphan and Foreground become finalizers that the garbage collector takes off.
+/// Turns Orphan and Foreground into finalizers, which the garbage collector removes.
 fn mark_propagation(call: &Call<'_>, options: &DeleteOptions, object: &mut Json) {
     let finalizers = list(meta(object), "finalizers");
     let has = |name: &str| finalizers.iter().any(|f| f == name);

@@ -1,4 +1,4 @@
-//! GET of one object.
+//! The verb get.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Registry {
-    /// The object that a call is about to change, as it is decided, or 404.
-    pub fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
+    /// Returns the newest state of the object that a write changes, or 404.
+    pub(crate) fn find(&self, call: &Call<'_>) -> Result<Arc<Object>, Status> {
         let object = self
             .storage
             .get(&call.ty.storage, &call.key(call.name))
@@ -22,10 +22,10 @@ impl Registry {
         Ok(object)
     }
 
-    /// GET. A version that is no number is an error without a reason, as upstream has it.
-    pub fn get(&self, call: &Call<'_>, resource_version: &str) -> Result<Answer, Status> {
+    /// Gets an object. A version that is not a number is an error without a reason, as upstream.
+    pub(crate) fn get(&self, call: &Call<'_>, resource_version: &str) -> Result<Answer, Status> {
         let revision = super::options::revision(resource_version).map_err(Status::internal)?;
-        // Only what no crash takes back is shown.
+        // Reads return committed states only.
         let committed = self.storage.committed();
         if revision > committed.revision {
             return Err(super::list::too_large(revision, committed.revision));

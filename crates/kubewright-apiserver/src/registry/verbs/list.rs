@@ -1,7 +1,7 @@
-//! LIST: a consistent snapshot, whole or in pages.
+//! The verb list: a consistent snapshot, whole or in pages.
 //!
-//! A page's continue token holds the revision and the last key, so the next page reads the same state by undoing the
-//! changes since; when the history is gone, the client is told to start again (410).
+//! A continue token holds the revision and the last key of a page, so that the next page reads the same state by undoing
+//! the changes since. Without the history of these changes the answer is 410.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ use crate::{
     storage::{Collection, Object},
 };
 
-/// The objects of a list, still as stored.
+/// The objects of a list, in their stored form.
 #[derive(Debug)]
-pub struct ListAnswer {
+pub(crate) struct ListAnswer {
     /// The version to show them in.
-    pub ty: Arc<Descriptor>,
-    /// The state that was read.
-    pub revision: u64,
+    pub(crate) ty: Arc<Descriptor>,
+    /// The revision of the list.
+    pub(crate) revision: u64,
     /// The items, in order of their keys.
-    pub items: Vec<Arc<Object>>,
+    pub(crate) items: Vec<Arc<Object>>,
     /// The token of the next page.
-    pub continues: Option<String>,
-    /// How many items follow, where it can be known.
-    pub remaining: Option<usize>,
+    pub(crate) continues: Option<String>,
+    /// The number of following items, if known.
+    pub(crate) remaining: Option<usize>,
 }
 
 impl ListAnswer {
-    /// `metadata` of the list.
-    pub fn metadata(&self) -> Map<String, Value> {
+    /// Returns `metadata` of the list.
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".into(), self.revision.to_string().into());
         if let Some(token) = &self.continues {
@@ -49,9 +49,9 @@ impl ListAnswer {
         metadata
     }
 
-    /// `metadata` of the list in its own form. Lists of custom resources have no Go type that would leave out an empty
-    /// token.
-    pub fn own_metadata(&self) -> Map<String, Value> {
+    /// Returns `metadata` of the list in its own form: lists of custom resources have an empty token, as they have no Go
+    /// type that would omit it.
+    pub(crate) fn own_metadata(&self) -> Map<String, Value> {
         let mut metadata = self.metadata();
         if self.ty.custom.is_some() {
             metadata.entry("continue").or_insert_with(|| "".into());
@@ -60,14 +60,14 @@ impl ListAnswer {
     }
 }
 
-/// 504: the version is in the future.
+/// Returns the 504 of a version in the future.
 pub(super) fn too_large(asked: u64, current: u64) -> Status {
     Status::plain(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
         .causes(vec![json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"})])
         .retry_after(1)
 }
 
-/// Where a paged list goes on.
+/// The position of a paged list.
 #[derive(Debug, PartialEq, Eq)]
 struct Continue {
     revision: u64,
@@ -105,8 +105,8 @@ impl Continue {
 }
 
 impl Registry {
-    /// LIST.
-    pub fn list(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
+    /// Lists a collection.
+    pub(crate) fn list(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version)
             .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
@@ -176,7 +176,7 @@ fn page(
     let rest = found.count();
     if let (Some(last), true) = (last, rest > 0) {
         answer.continues = Some(Continue { revision, after: last.as_str().to_owned() }.encode());
-        // With a selector nobody counts what would match.
+        // With a selector the remaining matches are not counted.
         answer.remaining = selection.is_empty().then_some(rest);
     }
     answer

@@ -1,38 +1,37 @@
-//! The verbs: one implementation each, for all types.
+//! The verbs of the API, each implemented once for all types.
 
-pub mod create;
-pub mod delete;
-pub mod get;
-pub mod list;
-pub mod options;
-pub mod patch;
-pub mod update;
-pub mod watch;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod options;
+pub(crate) mod patch;
+pub(crate) mod update;
+pub(crate) mod watch;
 
 use super::{
-    Registry,
     call::Call,
     descriptor::{Descriptor, Json},
+    schematic,
 };
 use crate::status::Status;
 
 /// Fills in defaults and brings the object into the form in which it is stored.
-pub(crate) fn settle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
-    registry.semantics.canonicalise(ty, object);
+pub(crate) fn canonicalise_and_default(ty: &Descriptor, object: &mut Json) {
+    schematic::canonicalise(ty, object);
     // The defaults of a custom resource are in its schema, and have just been filled in.
     if ty.custom.is_none() {
-        resettle(registry, ty, object);
+        default_again(ty, object);
     }
 }
 
-/// The same for an object that was settled before and has been changed by the server since.
-pub(super) fn resettle(registry: &Registry, ty: &Descriptor, object: &mut Json) {
+/// Fills in the defaults of an object that the server has changed since its first defaulting.
+pub(super) fn default_again(ty: &Descriptor, object: &mut Json) {
     (ty.strategy.default)(object);
-    registry.semantics.canonicalise(ty, object);
+    schematic::canonicalise(ty, object);
 }
 
-/// Checks that the body is of the type and namespace that the URL says.
-/// What is written must have the name that the URL says.
+/// Checks that the object has the name of the URL.
 pub(super) fn check_name(call: &Call<'_>, name: &str) -> Result<(), Status> {
     if name.is_empty() {
         return Err(Status::bad_request(format!(
@@ -49,6 +48,7 @@ pub(super) fn check_name(call: &Call<'_>, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
+/// Checks that the object is in the namespace of the URL; an object that names none is put into it.
 pub(super) fn check_target(call: &Call<'_>, object: &mut Json) -> Result<(), Status> {
     let metadata = super::json::meta_mut(object);
     if call.ty.namespaced() {

@@ -1,8 +1,9 @@
-//! The query options of lists and watches, and their rules.
+//! Options of list, watch and deletecollection.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{
+    http::RequestInfo,
     registry::{
         descriptor::Descriptor,
         selector::{FieldSelector, LabelSelector},
@@ -12,52 +13,52 @@ use crate::{
     storage::Object,
 };
 
-/// How a list's version is meant.
+/// `resourceVersionMatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
-    /// Exactly this one.
+pub(crate) enum Match {
+    /// Exactly this version.
     Exact,
-    /// This one or a later one.
+    /// This version or a later one.
     NotOlderThan,
 }
 
 /// The options of list, watch and deletecollection.
 #[derive(Debug, Clone, Default)]
-pub struct ListOptions {
-    /// Which labels.
-    pub labels: LabelSelector,
-    /// Which fields.
-    pub fields: FieldSelector,
-    /// A watch rather than a list.
-    pub watch: bool,
-    /// Send bookmarks.
-    pub bookmarks: bool,
+pub(crate) struct ListOptions {
+    /// The label selector.
+    pub(crate) labels: LabelSelector,
+    /// The field selector.
+    pub(crate) fields: FieldSelector,
+    /// Whether this is a watch.
+    pub(crate) watch: bool,
+    /// Whether to send bookmarks.
+    pub(crate) bookmarks: bool,
     /// The version, as sent.
-    pub resource_version: String,
+    pub(crate) resource_version: String,
     /// `resourceVersionMatch`.
-    pub version_match: Option<Match>,
+    pub(crate) version_match: Option<Match>,
     /// Seconds after which a watch ends.
-    pub timeout: Option<u64>,
-    /// Most items of a page; 0 is all.
-    pub limit: usize,
+    pub(crate) timeout: Option<u64>,
+    /// The limit of items per page; 0 for none.
+    pub(crate) limit: usize,
     /// The token of the next page.
-    pub continues: String,
-    /// Begin a watch with what exists.
-    pub initial_events: Option<bool>,
+    pub(crate) continues: String,
+    /// Whether a watch begins with the existing objects.
+    pub(crate) initial_events: Option<bool>,
 }
 
-/// A boolean of a query: anything but nothing, "false" and "0" is true, as upstream reads it.
-pub fn flag(value: &str) -> bool {
+/// Parses a boolean of a query: anything but "false" and "0" is true, as upstream.
+pub(crate) fn flag(value: &str) -> bool {
     !value.eq_ignore_ascii_case("false") && value != "0"
 }
 
-/// The error text of a number that is none.
+/// Returns the error of a malformed number.
 fn not_a_number(function: &str, value: &str) -> String {
     format!("strconv.{function}: parsing {value:?}: invalid syntax")
 }
 
-/// A revision out of a version text; empty is 0. The error is upstream's message.
-pub fn revision(text: &str) -> Result<u64, String> {
+/// Parses a `resourceVersion`; empty is 0. The error is upstream's message.
+pub(crate) fn revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
@@ -66,18 +67,14 @@ pub fn revision(text: &str) -> Result<u64, String> {
 }
 
 impl ListOptions {
-    /// Reads the options out of a query.
-    pub fn parse<'a>(query: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Status> {
-        let mut options = Self::default();
-        let (mut version_match, mut labels, mut fields) = ("", "", "");
-        for (key, value) in query {
+    /// Parses the options of a request.
+    pub(crate) fn parse(info: &RequestInfo) -> Result<Self, Status> {
+        let mut options = Self { watch: info.verb == "watch", ..Self::default() };
+        let mut version_match = "";
+        for (key, value) in info.query.iter() {
             let number =
                 || value.parse::<i64>().map_err(|_| Status::bad_request(not_a_number("ParseInt", value)));
             match key {
-                "labelSelector" => labels = value,
-                "fieldSelector" => fields = value,
-                // A value that is neither yes nor no lists: streaming at someone who did not ask hangs them.
-                "watch" => options.watch = matches!(value, "1" | "true" | "True" | "TRUE" | "t" | ""),
                 "allowWatchBookmarks" => options.bookmarks = flag(value),
                 "resourceVersion" => value.clone_into(&mut options.resource_version),
                 "resourceVersionMatch" => version_match = value,
@@ -88,8 +85,8 @@ impl ListOptions {
                 _ => {}
             }
         }
-        options.labels = LabelSelector::parse(labels).map_err(Status::bad_request)?;
-        options.fields = FieldSelector::parse(fields).map_err(Status::bad_request)?;
+        options.labels = info.label_selector.clone().map_err(Status::bad_request)?;
+        options.fields = info.field_selector.clone().map_err(Status::bad_request)?;
         options.check(version_match)?;
         options.version_match = match version_match {
             "Exact" => Some(Match::Exact),
@@ -152,8 +149,8 @@ impl ListOptions {
         Err(Status::invalid(About { group: "meta.k8s.io", kind: "ListOptions", name: "" }, &errors))
     }
 
-    /// The selection of a type, or 400 when it asks for a field that the type does not offer.
-    pub fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
+    /// Returns the selection for a type, or 400 for a field that the type cannot be selected by.
+    pub(crate) fn selection(&self, ty: &Arc<Descriptor>, name: &str) -> Result<Selection, Status> {
         let mut fields = Vec::new();
         for term in &self.fields.terms {
             let place = match term.field.as_str() {
@@ -200,9 +197,9 @@ enum Place {
     Custom(usize),
 }
 
-/// Which objects of a type are meant.
+/// The selectors of a request, resolved for a type.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub(crate) struct Selection {
     labels: LabelSelector,
     fields: Vec<(Place, String, bool)>,
     /// The type by which objects are decoded for fields that are not kept beside them.
@@ -210,13 +207,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether everything is.
-    pub fn is_empty(&self) -> bool {
+    /// Returns whether all objects are selected.
+    pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether one object is.
-    pub fn matches(&self, key: &kubewright_core::ObjectKey, object: &Object) -> bool {
+    /// Returns whether an object is selected.
+    pub(crate) fn matches(&self, key: &kubewright_core::ObjectKey, object: &Object) -> bool {
         if !self.labels.matches(|label| object.meta.label(label)) {
             return false;
         }

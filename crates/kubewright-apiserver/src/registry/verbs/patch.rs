@@ -1,4 +1,4 @@
-//! PATCH: the four forms, each by way of [`crate::registry::semantics`].
+//! The verb patch, in its four forms.
 
 use std::sync::Arc;
 
@@ -8,14 +8,20 @@ use crate::{
         Registry,
         call::{Answer, Call},
         json::{meta, meta_mut, text},
+        schematic,
         semantics::{Manager, Patch, PatchKind},
     },
     status::Status,
 };
 
 impl Registry {
-    /// PATCH. An apply of a missing object creates it.
-    pub async fn patch(&self, call: &Call<'_>, kind: PatchKind, body: &[u8]) -> Result<Answer, Status> {
+    /// Patches an object. An apply of a missing object creates it.
+    pub(crate) async fn patch(
+        &self,
+        call: &Call<'_>,
+        kind: PatchKind,
+        body: &[u8],
+    ) -> Result<Answer, Status> {
         let now = self.now();
         let patch = Patch {
             kind,
@@ -30,7 +36,7 @@ impl Registry {
         };
         let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
         if !exists && kind == PatchKind::Apply && call.subresource.is_empty() {
-            let decoded = self.semantics.patch(call.ty, None, &patch)?;
+            let decoded = schematic::patch(call.ty, None, &patch)?;
             for warning in decoded.warnings {
                 call.warn(warning);
             }
@@ -44,12 +50,12 @@ impl Registry {
             .change(
                 call,
                 &mut |current| {
-                    let decoded = self.semantics.patch(call.ty, Some(current), &patch)?;
+                    let decoded = schematic::patch(call.ty, Some(current), &patch)?;
                     for warning in decoded.warnings {
                         call.warn(warning);
                     }
                     let mut object = decoded.object;
-                    // A patch that does not speak of the version does not insist on it.
+                    // A patch that leaves the version alone does not check it.
                     if text(meta(&object), "resourceVersion") == text(meta(current), "resourceVersion") {
                         meta_mut(&mut object).remove("resourceVersion");
                     }

@@ -1,4 +1,4 @@
-//! UPDATE, of objects and of their status.
+//! The verb update, of objects and of their subresources.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
         call::{Answer, Call},
         descriptor::Json,
         json::{default, meta, meta_mut, object, object_mut, objects, objects_mut, text},
-        objectmeta,
+        objectmeta, schematic,
         semantics::Manager,
         validation::Errors,
     },
@@ -19,27 +19,27 @@ use crate::{
     storage::{Expect, Object},
 };
 
-/// What a change sees and makes: the object as stored, to the object as it should be. Called again after a lost race.
-pub type Change<'c> = dyn FnMut(&Json) -> Result<Json, Status> + Send + 'c;
+/// Makes the object to store of the stored one. Called again after a conflict.
+pub(crate) type Change<'c> = dyn FnMut(&Json) -> Result<Json, Status> + Send + 'c;
 
-/// Who makes a change, as far as versions and field ownership go.
+/// The kind of write, as far as versions and field ownership go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
-    /// A whole object: some types insist on its version.
+pub(crate) enum Writer {
+    /// A whole object: some types require its `resourceVersion`.
     Put,
-    /// A patch: never insists on a version that it does not name.
+    /// A patch: checks a `resourceVersion` only if it names one.
     Patch,
-    /// An apply: as a patch, and has recorded its field ownership itself.
+    /// An apply: like a patch, with field ownership already recorded.
     Apply,
 }
 
-/// The message of an update that came too late.
+/// The message of a conflict on `resourceVersion`.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 impl Registry {
-    /// PUT.
-    pub async fn update(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
+    /// Updates an object or a subresource: PUT.
+    pub(crate) async fn update(&self, call: &Call<'_>, mut object: Json) -> Result<Answer, Status> {
         super::check_target(call, &mut object)?;
         super::check_name(call, text(meta(&object), "name"))?;
         let exists = self.storage.get(&call.ty.storage, &call.key(call.name)).is_some();
@@ -51,7 +51,7 @@ impl Registry {
         Ok(Answer::Stored { code: 200, ty: Arc::clone(call.ty), object })
     }
 
-    /// Reads, changes and stores an object, again when somebody else was faster and the change does not name a version.
+    /// Reads, changes and stores an object; retries on a conflict if the change does not name a version.
     pub(crate) async fn change(
         &self,
         call: &Call<'_>,
@@ -80,7 +80,7 @@ impl Registry {
         }
     }
 
-    /// One attempt; `None` when somebody else was faster.
+    /// Attempts a change once; `None` on a conflict with another writer.
     async fn replace(
         &self,
         call: &Call<'_>,
@@ -95,42 +95,36 @@ impl Registry {
         if let Some(warning) = objectmeta::dedupe_owners(&mut new) {
             call.warn(warning);
         }
-        // An empty list of managers is a wish, not an empty field: it must survive the canonical form.
+        // An empty list of managers is a request to reset them: it must survive the canonical form.
         let forgets = meta(&new).get("managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty);
-        super::settle(self, ty, &mut new);
+        super::canonicalise_and_default(ty, &mut new);
         if forgets {
             meta_mut(&mut new).insert("managedFields".into(), Value::Array(Vec::new()));
         }
-        // A binding belongs to nobody's fields, and those of a Scale have been tracked as such.
+        // A binding is not tracked, and the fields of a Scale have been tracked as such.
         if writer != Writer::Apply && !matches!(call.subresource, "binding" | "scale") {
             let manager = Manager {
                 name: call.options.field_manager.as_str().into(),
                 subresource: call.subresource,
                 now,
             };
-            self.semantics.track(ty, Some(old), &mut new, &manager);
+            schematic::track(ty, Some(old), &mut new, &manager);
         }
-        // Of a binding, the binding was under admission, and the pod is not written by the user.
-        let judged = call.subresource != "binding";
         let mut attributes = Attributes::new(call, Operation::Update, new, Some(old));
-        if judged {
-            self.admission.admit(self, &mut attributes).await?;
-        }
+        call.admit(&mut attributes).await?;
         let mut new = attributes.into_object();
         self.prepare_update(call, &mut new, old)?;
         let attributes = Attributes::new(call, Operation::Update, new, Some(old));
-        if judged {
-            self.admission.validate(self, &attributes).await?;
-        }
+        call.validate(&attributes).await?;
         let mut new = attributes.into_object();
 
-        self.semantics.keep_times(old, &mut new);
+        schematic::keep_times(old, &mut new);
         let key = call.key(call.name);
         if is_finished(&new) {
             return Ok(self.finish_deletion(call, stored, old, &new, &key));
         }
-        let draft = ty.draft(&self.to_stored(call, new.clone()));
-        // A write that changes nothing is no write.
+        let draft = ty.draft(&super::create::to_stored(call, new.clone()));
+        // A write that changes nothing is not stored.
         let same = draft.clone().preview(Some(stored.revision));
         let version = |object: &Object| object.meta.stored_version.as_ref().map(|by| by.version.clone());
         if same.bytes() == stored.bytes() && version(&same) == version(stored) {
@@ -160,12 +154,12 @@ impl Registry {
         }
         objectmeta::validate_update(new, old, ty, &mut errors);
         if call.subresource == "binding" {
-            // The binding has decided everything; it is no change of the spec as users make it.
-            super::resettle(self, ty, new);
+            // The update strategy is for changes that users make; a binding is made by the server.
+            super::default_again(ty, new);
         } else if call.subresource == "status" {
             keep_all_but_status(new, old);
             (ty.strategy.prepare_status)(new, old);
-            super::resettle(self, ty, new);
+            super::default_again(ty, new);
             (ty.strategy.validate_status)(new, old, &mut errors);
         } else {
             match call.subresource {
@@ -177,7 +171,7 @@ impl Registry {
                 }
                 other => restrict(other, new, old, &self.now()),
             }
-            super::resettle(self, ty, new);
+            super::default_again(ty, new);
             self.allocator.prepare_update(self, call, new, old)?;
             if objectmeta::content_changed(new, old, ty.generation) {
                 objectmeta::set_generation(new, objectmeta::generation(old) + 1);
@@ -197,10 +191,10 @@ impl Registry {
         for warning in warnings {
             call.warn(warning);
         }
-        if call.subresource.is_empty() { self.authorizer.check_escalation(self, call, new) } else { Ok(()) }
+        Ok(())
     }
 
-    /// The update took the last finalizer off an object that was waiting for it.
+    /// Removes an object whose last finalizer the update took off.
     fn finish_deletion(
         &self,
         call: &Call<'_>,
@@ -209,9 +203,10 @@ impl Registry {
         new: &Json,
         key: &kubewright_core::ObjectKey,
     ) -> Option<Arc<Object>> {
-        // Clients see the object that they wrote, under the version that they wrote over.
-        let shown =
-            Arc::new(call.ty.draft(&self.to_stored(call, new.clone())).preview(Some(stored.revision)));
+        // The response shows the object as written, under the version that it replaces.
+        let shown = Arc::new(
+            call.ty.draft(&super::create::to_stored(call, new.clone())).preview(Some(stored.revision)),
+        );
         if call.options.dry_run {
             return Some(shown);
         }
@@ -225,7 +220,7 @@ impl Registry {
     }
 }
 
-/// The version that a body insists on.
+/// Returns the `resourceVersion` that the stored object must have.
 fn wanted_version(call: &Call<'_>, new: &Json, writer: Writer) -> Result<Option<u64>, Status> {
     let text = text(meta(new), "resourceVersion");
     let version = super::options::revision(text)
@@ -249,7 +244,7 @@ fn check_uid(call: &Call<'_>, new: &Json, old: &Json) -> Result<(), Status> {
     Err(uid_conflict(call, wanted, is))
 }
 
-/// 409: the object is another one of the same name.
+/// 409: the stored object has another uid.
 pub(super) fn uid_conflict(call: &Call<'_>, wanted: &str, is: &str) -> Status {
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
@@ -260,7 +255,7 @@ pub(super) fn uid_conflict(call: &Call<'_>, wanted: &str, is: &str) -> Status {
     Status::conflict(call.ty.about(call.name), &why)
 }
 
-/// What subresources other than `/status` may change of an object.
+/// Undoes changes that a subresource other than `/status` may not make.
 fn restrict(subresource: &str, new: &mut Json, old: &Json, now: &str) {
     let mut kept = old.clone();
     match subresource {
@@ -290,10 +285,10 @@ fn restrict(subresource: &str, new: &mut Json, old: &Json, now: &str) {
                 }
             }
         }
-        // Bindings and finalizers make the whole object themselves.
+        // Bindings and finalizers build the whole object themselves.
         _ => return,
     }
-    // Who manages which fields is not the subresource's to keep.
+    // managedFields cover the whole object.
     set_or_remove(meta_mut(&mut kept), "managedFields", meta(new).get("managedFields").cloned());
     *new = kept;
 }
@@ -314,7 +309,7 @@ fn keep_all_but_status(new: &mut Json, old: &Json) {
     }
 }
 
-/// Whether nothing keeps a terminating object any more.
+/// Returns whether a terminating object has neither finalizers nor a grace period left.
 fn is_finished(object: &Json) -> bool {
     let metadata = meta(object);
     metadata.contains_key("deletionTimestamp")

@@ -1,4 +1,4 @@
-//! WATCH: where a stream of changes begins and what it shows. The stream itself is [`crate::watch`].
+//! The verb watch: where the stream begins and what it shows. The stream itself is [`crate::watch`].
 
 use std::sync::Arc;
 
@@ -8,42 +8,43 @@ use crate::{
         Registry,
         call::{Answer, Call},
         descriptor::Descriptor,
+        schematic,
     },
     status::Status,
     storage::{Cursor, Object},
 };
 
-/// A watch that is about to begin.
+/// A watch, before its stream is started.
 #[derive(Debug)]
-pub struct WatchAnswer {
+pub(crate) struct WatchAnswer {
     /// The version to show objects in.
-    pub ty: Arc<Descriptor>,
-    /// Objects to begin with, as ADDED.
-    pub initial: Vec<Arc<Object>>,
-    /// Tell the client when the initial objects are over.
-    pub marks_initial_end: bool,
-    /// The changes after that; `None` when the history is already gone.
-    pub cursor: Result<Cursor, Status>,
-    /// Which objects.
-    pub selection: Selection,
-    /// Which namespace; empty for all.
-    pub namespace: String,
-    /// Send bookmarks.
-    pub bookmarks: bool,
-    /// When to end.
-    pub timeout: std::time::Duration,
-    /// What bookmarks carry besides metadata.
-    pub empty: crate::registry::descriptor::Json,
-    /// For bookmarks: the present revision.
-    pub storage: Arc<crate::storage::Storage>,
+    pub(crate) ty: Arc<Descriptor>,
+    /// Initial objects, sent as ADDED.
+    pub(crate) initial: Vec<Arc<Object>>,
+    /// Whether a bookmark marks the end of the initial objects.
+    pub(crate) marks_initial_end: bool,
+    /// The changes after that, or the 410 of a revision whose history is gone.
+    pub(crate) cursor: Result<Cursor, Status>,
+    /// The selected objects.
+    pub(crate) selection: Selection,
+    /// The namespace; empty for all.
+    pub(crate) namespace: String,
+    /// Whether to send bookmarks.
+    pub(crate) bookmarks: bool,
+    /// How long the watch lasts.
+    pub(crate) timeout: std::time::Duration,
+    /// The object that bookmarks carry, without metadata.
+    pub(crate) empty: crate::registry::descriptor::Json,
+    /// Source of the present revision, for bookmarks.
+    pub(crate) storage: Arc<crate::storage::Storage>,
 }
 
-/// How long a watch lasts when the client does not say (upstream: at random between 30 and 60 minutes).
+/// Duration in seconds of a watch without `timeoutSeconds` (upstream: random between 30 and 60 minutes).
 const DEFAULT_TIMEOUT: u64 = 45 * 60;
 
 impl Registry {
-    /// WATCH.
-    pub fn watch(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
+    /// Watches a collection.
+    pub(crate) fn watch(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version).map_err(Status::internal)?;
         let history = self.storage.history(&call.ty.storage);
@@ -83,7 +84,7 @@ impl Registry {
                 options.timeout.filter(|t| *t > 0).unwrap_or(DEFAULT_TIMEOUT),
             ),
             empty: if options.bookmarks {
-                self.semantics.empty(call.ty)
+                schematic::empty(call.ty)
             } else {
                 crate::registry::descriptor::Json::new()
             },
