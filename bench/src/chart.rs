@@ -18,6 +18,8 @@ struct Panel {
 const PANELS: &[Panel] = &[
     Panel { title: "CPU to sync", workloads: SYNC, number: "cpu_s", unit: Unit::Seconds },
     Panel { title: "Memory after it", workloads: SYNC, number: "steady_bytes", unit: Unit::Bytes },
+    Panel { title: "CPU to sync", workloads: SYNC_MIXED, number: "cpu_s", unit: Unit::Seconds },
+    Panel { title: "Memory after it", workloads: SYNC_MIXED, number: "steady_bytes", unit: Unit::Bytes },
     Panel { title: "CPU per change", workloads: &["watch"], number: "cpu_us_each", unit: Unit::Micros },
     Panel { title: "Peak memory", workloads: &["relist"], number: "peak_bytes", unit: Unit::Bytes },
     Panel {
@@ -42,6 +44,7 @@ const PANELS: &[Panel] = &[
     },
 ];
 const SYNC: &[&str] = &["sync of 100,000 Pods", "sync of 30,000 Pods", "sync of 10,000 Pods", "sync"];
+const SYNC_MIXED: &[&str] = &["sync of 30,000 mixed", "sync of 10,000 mixed"];
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 200.0;

@@ -1,8 +1,9 @@
-//! A server for the informers to talk to, filled and changed by orders on standard input.
+//! API server for the informers, filled and changed by orders on standard input.
 //!
 //! `compare host ours|real` prints one line of JSON when it is ready, `{"kubeconfig": …}`, and one for every order:
-//! - `fill pods|configmaps N`: from now on there are so many. Says how the memory of the server grew.
-//! - `events N`: so many changes of 2,000 Pods as fast as it can, each stamped, and a marker at the end.
+//! - `fill pods|mixed-pods|configmaps N`: adds objects until there are N. Returns how the memory of the server grew. One host
+//!   holds Pods or mixed Pods, not both.
+//! - `events N`: N changes of 2,000 Pods as fast as possible, each stamped, and a marker at the end.
 //! - `forget` (ours only): a change and a marker, and no history: every watch ends with 410.
 //! - `reset`: the Pods as they were, and no markers.
 //!
@@ -45,7 +46,7 @@ pub async fn run(which: &str) {
         let words: Vec<&str> = order.split_whitespace().collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         let answer = match words.first().copied() {
-            Some("fill") => host.fill(Kind::named(words[1]).expect("pods or configmaps"), number(2)).await,
+            Some("fill") => host.fill(Kind::named(words[1]).expect("a kind of objects"), number(2)).await,
             Some("events") => host.events(number(1)).await,
             Some("forget") => host.forget(),
             Some("reset") => host.reset().await,
@@ -63,6 +64,8 @@ enum Server {
 
 struct Host {
     server: Server,
+    /// Which Pods the events are about.
+    pod_kind: Kind,
     pods: usize,
     config_maps: usize,
 }
@@ -75,7 +78,7 @@ impl Host {
         let server =
             ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");
         std::fs::write(kubeconfig, server.kubeconfig()).expect("there is room for a file");
-        Self { server: Server::Ours(Box::new(server)), pods: 0, config_maps: 0 }
+        Self { server: Server::Ours(Box::new(server)), pod_kind: Kind::Pods, pods: 0, config_maps: 0 }
     }
 
     async fn real(kubeconfig: &std::path::Path) -> Self {
@@ -83,7 +86,7 @@ impl Host {
         let plane = ControlPlane::builder().start(&binaries).await.expect("it starts");
         std::fs::copy(plane.kubeconfig(), kubeconfig).expect("there is room for a file");
         let etcd = Etcd::at(&plane.etcd());
-        Self { server: Server::Real(Box::new(plane), etcd), pods: 0, config_maps: 0 }
+        Self { server: Server::Real(Box::new(plane), etcd), pod_kind: Kind::Pods, pods: 0, config_maps: 0 }
     }
 
     fn processes(&self) -> Value {
@@ -125,7 +128,10 @@ impl Host {
 
     async fn fill(&mut self, kind: Kind, count: usize) -> Value {
         let held = match kind {
-            Kind::Pods => &mut self.pods,
+            Kind::Pods | Kind::MixedPods => {
+                self.pod_kind = kind;
+                &mut self.pods
+            }
             Kind::ConfigMaps => &mut self.config_maps,
         };
         let new = std::mem::replace(held, count.max(*held))..count;
@@ -156,7 +162,7 @@ impl Host {
     }
 
     async fn events(&self, count: usize) -> Value {
-        let pods: Vec<Value> = (0..CHANGING.min(self.pods)).map(|i| Kind::Pods.object(i)).collect();
+        let pods: Vec<Value> = (0..CHANGING.min(self.pods)).map(|i| self.pod_kind.object(i)).collect();
         let began = std::time::Instant::now();
         self.write(Kind::Pods, pods.iter().cycle().take(count).cloned(), stamp).await;
         self.write(Kind::Pods, std::iter::once(marker(1)), |_| {}).await;
@@ -171,7 +177,7 @@ impl Host {
     }
 
     async fn reset(&self) -> Value {
-        self.write(Kind::Pods, (0..CHANGING.min(self.pods)).map(|i| Kind::Pods.object(i)), |_| {}).await;
+        self.write(Kind::Pods, (0..CHANGING.min(self.pods)).map(|i| self.pod_kind.object(i)), |_| {}).await;
         let markers = [marker(1), marker(2)];
         match &self.server {
             Server::Real(_, etcd) => etcd.delete("pods", markers).await,

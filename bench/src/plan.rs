@@ -1,4 +1,4 @@
-//! Who runs what, in which order. Within a workload the implementations take turns, so that all meet the same machine.
+//! Order of the runs. Within a workload the implementations run in turns, so that all see the same state of the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -70,10 +70,14 @@ impl Plan {
         if self.wants("sync watch relist hold") && self.real.is_some() {
             let done = self.informers_on_real(results, say).await;
             note(results, "informers on kube-apiserver", done);
+            let done = self.mixed_on_real(results, say).await;
+            note(results, "mixed Pods on kube-apiserver", done);
         }
         if self.wants("sync watch relist hold") {
-            let done = self.informers_on_ours(results, say).await;
-            note(results, "informers on our server", done);
+            for kind in ["pods", "mixed-pods"] {
+                let done = self.informers_on_ours(kind, results, say).await;
+                note(results, "informers on our server", done);
+            }
         }
         for pair in self.pairs() {
             if self.wants(&format!("{}: {}", pair.prefix, pair.program)) {

@@ -1,5 +1,5 @@
 //! Objects that one owner has made resemble each other: the pods of a replica set differ in names, addresses and times.
-//! The first of them is kept as it is, and the others as what [`difference`] there is.
+//! The first of them is kept as it is, and the others as what [`delta`] there is.
 //!
 //! The first one stays for as long as one that is told by it, even when it is changed or deleted. One that differs too
 //! much is kept as it is, and those that come after it are compared with it.
@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewright_difference as difference;
+use kubewright_delta as delta;
 use parking_lot::Mutex;
 
 use super::object::Draft;
@@ -23,7 +23,7 @@ const SMALLEST: usize = 1024;
 pub(super) struct Base {
     pub(super) text: Bytes,
     /// Made when there is a second object: most owners have only one.
-    index: OnceLock<difference::Index>,
+    index: OnceLock<delta::Index>,
 }
 
 impl Base {
@@ -41,7 +41,7 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn pieces(&self, piece: impl FnMut(&[u8])) {
-        difference::pieces(&self.base.text, &self.script, piece);
+        delta::decode(&self.base.text, &self.script, piece);
     }
 }
 
@@ -73,16 +73,16 @@ impl Siblings {
     pub(super) fn form(&self, resource: &str, draft: &Draft) -> Form {
         let text = draft.text();
         let Some(owner) = draft.owner() else { return Form::Whole };
-        if !(SMALLEST..difference::LONGEST).contains(&text.len()) {
+        if !(SMALLEST..delta::MAX_BASE).contains(&text.len()) {
             return Form::Whole;
         }
         let family = format!("{resource}/{owner}");
         let base = self.families.lock().first.get(&family).and_then(Weak::upgrade);
         let Some(base) = base else { return Form::First(family) };
-        let index = base.index.get_or_init(|| difference::Index::of(&base.text));
+        let index = base.index.get_or_init(|| delta::Index::new(&base.text));
         let most = text.len() / 2;
         let mut script = Vec::with_capacity(most.min(2048));
-        if difference::script(&base.text, index, text, most, &mut script) {
+        if delta::encode(&base.text, index, text, most, &mut script) {
             Form::Told(Told { script: script.into(), base })
         } else {
             Form::First(family)

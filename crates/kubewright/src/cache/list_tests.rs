@@ -1,4 +1,4 @@
-//! Whatever a list has, objects that are read by a pattern are what they would be without one.
+//! Items read by comparison with a base equal items that are scanned.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ struct Seen {
     objects: Vec<String>,
     faults: Vec<String>,
     end: String,
-    alike: usize,
+    matches: usize,
 }
 
 /// Reads every object in the way that takes longer.
@@ -33,8 +33,8 @@ impl Items for Plainly<'_> {
 struct Counted<'a>(Admitting<'a, ConfigMap>, usize);
 
 impl Items for Counted<'_> {
-    fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
-        let end = self.0.like_before(text)?;
+    fn match_item(&mut self, text: &[u8]) -> Result<usize, Mismatch> {
+        let end = self.0.match_item(text)?;
         self.1 += 1;
         Ok(end)
     }
@@ -76,7 +76,7 @@ fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, plainly: bool
         let admitting = Admitting {
             codec: &codec,
             scratch: &mut scratch,
-            alike: codec.take_alike(),
+            tracker: codec.take_tracker(),
             known: &|_| None,
             objects: Vec::new(),
         };
@@ -87,11 +87,11 @@ fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, plainly: bool
         } else {
             let mut counted = Counted(admitting, 0);
             fed = splitter.feed(frame, &mut counted);
-            seen.alike += counted.1;
+            seen.matches += counted.1;
             counted.0
         };
         seen.objects.extend(admitting.objects.iter().map(shown));
-        codec.give_back(admitting.alike);
+        codec.put_tracker(admitting.tracker);
         if fed.is_err() {
             break;
         }
@@ -173,19 +173,19 @@ fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn objects_read_by_a_pattern_are_what_they_would_be_without_one(
+    fn items_that_match_a_base_equal_scanned_items(
         items in items(),
         size in prop_oneof![1usize..64, 200usize..2000, Just(usize::MAX)],
         keep_managed_fields: bool,
     ) {
         let plainly = read(&items, usize::MAX, keep_managed_fields, true);
         let seen = read(&items, size, keep_managed_fields, false);
-        prop_assert_eq!(Seen { alike: 0, ..seen }, plainly);
+        prop_assert_eq!(Seen { matches: 0, ..seen }, plainly);
     }
 }
 
 #[test]
-fn objects_of_one_form_are_read_by_a_pattern_all_but_the_first() {
+fn all_items_of_one_structure_but_the_first_match() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[0].replace("settings-1", &format!("settings-{i}")).replace("\"41\"", &format!("\"{i}\""))
@@ -194,12 +194,12 @@ fn objects_of_one_form_are_read_by_a_pattern_all_but_the_first() {
         .collect();
     for size in [7, 100, 1024, 5000, usize::MAX] {
         let seen = read(&items, size, false, false);
-        assert_eq!((seen.objects.len(), seen.alike), (100, 99), "{size}");
+        assert_eq!((seen.objects.len(), seen.matches), (100, 99), "{size}");
     }
 }
 
 #[test]
-fn when_another_form_comes_to_stay_one_of_its_objects_is_the_next_pattern() {
+fn the_base_is_replaced_when_another_structure_follows() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[usize::from(i >= 50)].replace("resourceVersion\":\"", &format!("resourceVersion\":\"{i}"))
@@ -207,5 +207,5 @@ fn when_another_form_comes_to_stay_one_of_its_objects_is_the_next_pattern() {
         .map(String::into_bytes)
         .collect();
     let seen = read(&items, usize::MAX, false, false);
-    assert_eq!((seen.objects.len(), seen.alike), (100, 49 + 50 - 8));
+    assert_eq!((seen.objects.len(), seen.matches), (100, 49 + 50 - 8));
 }

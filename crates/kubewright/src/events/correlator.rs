@@ -7,7 +7,10 @@ use indexmap::IndexSet;
 use k8s_openapi::{api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
 use tokio::time::Instant;
 
-use super::{lru::Lru, recorder::event_name};
+use super::{
+    lru::{self, Lru},
+    recorder::event_name,
+};
 use crate::Random;
 
 /// The numbers of the correlator. The defaults are client-go's.
@@ -75,9 +78,9 @@ impl Correlator {
         Self {
             numbers,
             random,
-            similar: Lru::new(memory),
-            known: Lru::new(memory),
-            buckets: Lru::new(memory),
+            similar: lru::with_size(memory),
+            known: lru::with_size(memory),
+            buckets: lru::with_size(memory),
             last_name: 0,
         }
     }
@@ -88,7 +91,8 @@ impl Correlator {
         let (event, key) = self.combine(event, now);
         let (event, repeat) = self.count(event, &key);
         let Correlation { burst, refill, .. } = self.numbers;
-        let bucket = self.buckets.entry(&spam_key(&event), || Bucket { tokens: burst, since: now });
+        let bucket =
+            self.buckets.get_or_insert_mut_ref(&spam_key(&event), || Bucket { tokens: burst, since: now });
         bucket.take(now, burst, refill).then_some(Correlated { event, repeat })
     }
 
@@ -96,7 +100,8 @@ impl Correlator {
     fn combine(&mut self, event: Event, now: Instant) -> (Event, String) {
         let group = group_key(&event);
         let message = event.message.clone().unwrap_or_default();
-        let similar = self.similar.entry(&group, || Similar { messages: IndexSet::new(), last: now });
+        let similar =
+            self.similar.get_or_insert_mut_ref(&group, || Similar { messages: IndexSet::new(), last: now });
         if now.duration_since(similar.last) > self.numbers.within {
             similar.messages.clear();
         }
@@ -115,7 +120,7 @@ impl Correlator {
 
     /// The event with the count it has by now.
     fn count(&mut self, mut event: Event, key: &str) -> (Event, bool) {
-        let known = self.known.entry(key, Known::default);
+        let known = self.known.get_or_insert_mut_ref(key, Known::default);
         let repeat = known.count > 0;
         if repeat {
             event.metadata.name.clone_from(&known.name);

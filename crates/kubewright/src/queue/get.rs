@@ -37,11 +37,11 @@ impl<'q, T: WorkKey, K: Kind> Get<'q, T, K> {
     /// One look at the queue under its lock.
     fn look(&mut self, cx: &Context<'_>) -> Look<T, K> {
         let shared = self.queue.shared();
-        shared.locked(|state, after| {
+        shared.locked(|state, _| {
             if let Some(ticket) = self.ticket.take() {
                 state.leave(ticket);
             }
-            if let Some(taken) = state.take(after) {
+            if let Some(taken) = state.take() {
                 return Look::Done(Some(Item::new(Arc::clone(shared), taken)));
             }
             if state.shutdown() != Shutdown::No {

@@ -126,9 +126,8 @@ impl<T: WorkKey> Item<T, Prioritised> {
 
 impl<T: WorkKey, K: Kind> Drop for Item<T, K> {
     fn drop(&mut self) {
-        let again = self.again.map(|how| (self.key.clone(), how));
         let drained = self.shared.locked(|state, after| {
-            state.done(self.slot, again, after);
+            state.done(self.slot, self.again, after);
             state.shutdown() == Shutdown::Draining && state.in_flight() == 0
         });
         if drained {

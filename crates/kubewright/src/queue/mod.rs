@@ -1,4 +1,4 @@
-//! Work queues: from "something happened to this key" to "a worker has it".
+//! Rate-limited work queues.
 //!
 //! Event handlers add keys, workers get them. Between the two a queue promises what client-go's `util/workqueue` does:
 //!
@@ -58,12 +58,11 @@
 //!
 //! # How it is built
 //!
-//! One `lock` guards the `state`: `arrivals` are sorted into the `slots`, which hold each key once, `order` says who is
-//! next, `delays` who has to wait, and `waiters` who wants to be woken. What belongs to others (waking tasks, dropping
-//! keys) happens after unlocking. No task and no timer belongs to a queue: while workers wait, one of them keeps the time
-//! for delayed keys. The numbers behind these choices are in docs/performance.md, the reasons in docs/decisions/0004-work-queue.md.
+//! One mutex guards the `state`: `slots` hold each key once, `order` holds the ready keys, `delays` those that wait for their
+//! time, and `waiters` the tasks blocked in `get`. Tasks are woken and keys dropped after unlocking, because both run code of
+//! the caller. A queue has no task and no timer of its own: one of the waiters sleeps until the earliest deadline. The reasons
+//! are in docs/decisions/0004-work-queue.md.
 
-mod arrivals;
 mod builder;
 mod delays;
 mod get;
@@ -80,7 +79,6 @@ mod rate_limiting;
 mod shared;
 mod slots;
 mod state;
-mod table;
 mod waiters;
 mod work_queue;
 

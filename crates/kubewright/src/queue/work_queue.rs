@@ -9,7 +9,7 @@ use super::{
     kind::{Kind, Plain},
     order::Order,
     shared::Shared,
-    state::{How, Shutdown, State, saturating_nanos},
+    state::{How, Shutdown, saturating_nanos},
 };
 
 /// client-go's work queue, with its delays: every key at most once in the queue and at most once in a worker's hands.
@@ -100,7 +100,7 @@ impl<T: WorkKey, K: Kind> Queue<T, K> {
     /// How many keys are ready. Keys that wait for their time do not count, and those that were added while a worker has
     /// them only in a [`PriorityQueue`](super::PriorityQueue), in which they keep their place.
     pub fn len(&self) -> usize {
-        self.shared.locked(State::len)
+        self.shared.locked(|state, _| state.len())
     }
 
     /// Whether no key is ready.

@@ -129,9 +129,9 @@ impl Meta {
         Ok(Self { own, common: block(&common.0) })
     }
 
-    /// Of an object that has this metadata but for its identity, its version, and those texts of labels and owners that are
-    /// `changed`: which one, counted as they stand in the block, and to what.
-    pub(crate) fn like(
+    /// Returns this metadata with another uid, another version, and the `changed` texts of labels and owners, each by its number
+    /// in the block.
+    pub(crate) fn with(
         &self,
         uid: &[u8],
         resource_version: &[u8],
