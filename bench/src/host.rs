@@ -5,19 +5,17 @@
 //!   holds Pods or mixed Pods, not both.
 //! - `events N`: N changes of 2,000 Pods as fast as possible, each stamped, and a marker at the end.
 //! - `forget` (ours only): a change and a marker, and no history: every watch ends with 410.
-//! - `reset`: the Pods as they were, and no markers.
+//! - `reset`: restores the Pods and deletes the markers.
 //!
 //! Ours is the server in this process, on TLS; real is etcd and kube-apiserver. Objects go straight into the storage of
-//! either, because an informer does not care how they came there and creating 100,000 Pods by requests takes minutes.
-//! One thread, so that between the change and the forgetting no watch gets a turn.
+//! either, because creating 100,000 Pods by requests takes minutes.
+//! It has one thread, so that no watch is served between a change and the compaction.
 use std::time::Duration;
 
 use kubewright::ObjectKey;
-use kubewright_apiserver::{
-    ApiServer, RunningServer,
-    storage::{Expect, Retention},
-};
+use kubewright_apiserver::{ApiServer, RunningServer};
 use kubewright_envtest::{Binaries, ControlPlane};
+use kubewright_storage::{Expect, Retention};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -27,7 +25,7 @@ use crate::{
     objects::{Kind, key, marker, stamp},
 };
 
-/// How many Pods the events are about.
+/// Number of Pods that the events change.
 const CHANGING: usize = 2_000;
 
 /// Serves until standard input ends.
@@ -64,7 +62,7 @@ enum Server {
 
 struct Host {
     server: Server,
-    /// Which Pods the events are about.
+    /// Kind of the Pods that the events change.
     pod_kind: Kind,
     pods: usize,
     config_maps: usize,
@@ -72,7 +70,7 @@ struct Host {
 
 impl Host {
     async fn ours(kubeconfig: &std::path::Path) -> Self {
-        // Longer than a slow watcher is behind.
+        // Enough for the slowest watcher.
         let retention = Retention { events: 200_000, bytes: 4 << 30 };
         let address = ([127, 0, 0, 1], 0).into();
         let server =
@@ -96,7 +94,7 @@ impl Host {
         }
     }
 
-    /// Resident memory and time of the processor, of all processes of the server.
+    /// Returns resident memory and CPU time of all processes of the server.
     fn spent(&self) -> (u64, f64) {
         match &self.server {
             Server::Ours(_) => (resident_bytes(), cpu_seconds()),
@@ -142,7 +140,7 @@ impl Host {
         json!({"added": added, "grown_bytes": after.saturating_sub(before)})
     }
 
-    /// What the server takes when it has taken in what was written: a real one follows etcd.
+    /// Returns memory and CPU time once the server has all objects: kube-apiserver follows etcd.
     async fn settled(&self, kind: Kind, count: usize) -> (u64, f64) {
         if let Server::Real(plane, _) = &self.server {
             let path = format!("/api/v1/{}?limit=1", kind.resource());
@@ -155,7 +153,7 @@ impl Host {
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            // What is garbage by now goes before the next measurement, or never.
+            // Lets Go's garbage collector run before the next measurement.
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         self.spent()

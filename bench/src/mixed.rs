@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::pods::{Application, Container, digest, hash, text};
 
-/// How many applications there are.
-const APPLICATIONS: usize = 2_000;
+/// Number of applications of [`pod`].
+pub const APPLICATIONS: usize = 2_000;
 
 /// Longest annotations of an application, in bytes.
 const ANNOTATIONS: usize = 3_000;

@@ -38,9 +38,21 @@ pub(crate) struct Container {
     pub(crate) serves: bool,
 }
 
+/// Number of applications of [`pod`].
+pub const APPLICATIONS: usize = 200;
+
+/// Namespace and name of Pod `i` where there are so many applications.
+pub fn key(i: usize, applications: usize) -> (String, String) {
+    let app = i % applications;
+    let template = format!("{:010x}", hash(app, 1) >> 24);
+    // An odd factor makes every suffix below a million another one.
+    let suffix = format!("{:05x}", i.wrapping_mul(0x9_E37B) & 0xf_ffff);
+    (format!("team-{}", i % 50), format!("service-{app}-{template}-{suffix}"))
+}
+
 /// Text of Pod `i` as the API server sends it.
 pub fn pod(i: usize) -> String {
-    let number = i % 200;
+    let number = i % APPLICATIONS;
     let env = [
         json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}),
         json!({"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}),

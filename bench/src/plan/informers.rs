@@ -10,14 +10,14 @@ use crate::{
     results::{OURS, Results},
 };
 
-/// How many changes a watch brings.
+/// Number of changes of a watch.
 const EVENTS: usize = 20_000;
 
-/// A way to run an informer.
+/// Program and options of an informer.
 struct Informer {
     program: PathBuf,
     arguments: Vec<String>,
-    /// The whole object is read for every change; the peers always have it.
+    /// Whether the handler decodes every object; the peers always do.
     reads_all: bool,
 }
 
@@ -46,7 +46,7 @@ impl Plan {
         all
     }
 
-    /// Sizes from small to large on one server, then small objects, then changes.
+    /// Syncs Pods in growing numbers, then small objects, on one server.
     pub(super) async fn informers_on_real(
         &self,
         results: &mut Results,
@@ -56,7 +56,7 @@ impl Plan {
         let (mut host, kubeconfig) = self.host("real").await?;
         for &size in &self.sizes {
             self.fill(&mut host, "pods", size, "kube-apiserver + etcd", results, say).await?;
-            // Large ones take their time and vary little.
+            // Large syncs take long and vary little.
             let repeats = if self.quick || size >= 100_000 { 1 } else { self.repeats };
             let title = sync_title("pods", size, REAL_SERVER);
             for _ in 0..repeats {
@@ -98,7 +98,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What another form on the wire would give us: the same Pods in both, ours being JSON.
+    /// Compares JSON and protobuf for the same Pods.
     async fn wire(
         &self,
         program: &Path,
@@ -130,7 +130,7 @@ impl Plan {
         say(&format!("filling {implementation} up to {} {}", grouped(size), title_of(kind)));
         let answer = host.order(&format!("fill {kind} {size}")).await?;
         let added = answer["added"].as_f64().unwrap_or(0.0);
-        // The first ones pay for what is needed once.
+        // The first objects include fixed costs.
         if added >= 5_000.0 {
             let each = answer["grown_bytes"].as_f64().unwrap_or(0.0) / added;
             let title = match kind {
@@ -221,7 +221,7 @@ impl Plan {
         }
         let mut arguments = informer.arguments.clone();
         let settle = if self.quick { 2 } else { 4 };
-        // Go wants a unit, and the others do not.
+        // Go's flag needs a unit.
         let settle = if informer.arguments.contains(&"--encoding".to_owned()) {
             format!("{settle}s")
         } else {
@@ -263,7 +263,7 @@ fn title_of(kind: &str) -> &'static str {
     }
 }
 
-/// Records the lines of a run. What reads all is shown beside peers, which always do, as a workload of its own.
+/// Records the lines of a run. Runs that decode every object are a workload of their own.
 fn record(
     results: &mut Results,
     run: Result<Vec<Value>, String>,
