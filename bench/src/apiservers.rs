@@ -1,4 +1,4 @@
-//! What a server is asked for, from outside and over TLS, ours and a real one alike. One JSON line per workload.
+//! Workloads of API servers over TLS, ours and a real one. One JSON line per workload.
 //!
 //! `compare servers ours|real [--starts N] [--creates N] [--lists N] [--changes N]`. Ours is the `kubewright` program that lies
 //! beside this one; real is etcd (without fsync, as envtest runs it) and kube-apiserver.
@@ -121,12 +121,12 @@ impl Server {
     }
 }
 
-/// From nothing to the first answer, and what the server holds then.
+/// Starts the server until its first response, and measures its memory.
 async fn start(which: &str, starts: usize) {
     let mut walls = Vec::new();
     let (mut resident, mut cpu) = (Vec::new(), Vec::new());
     let mut name = "";
-    // The first one reads the programs from the disk.
+    // The first start reads the programs from disk.
     Server::start(which).await.stop().await;
     for _ in 0..starts {
         let began = Instant::now();
@@ -160,7 +160,7 @@ fn post(path: &str, body: &Value) -> Request<Bytes> {
     request.body(body.to_string().into()).expect("the path is one")
 }
 
-/// What a controller sends to make pod `i`.
+/// Returns the request that creates Pod `i`.
 fn pod(i: usize, namespace: &str) -> Request<Bytes> {
     let mut pod = Kind::Pods.object(i);
     if let Some(pod) = pod.as_object_mut() {
@@ -174,13 +174,13 @@ fn pod(i: usize, namespace: &str) -> Request<Bytes> {
     post(&format!("/api/v1/namespaces/{namespace}/pods"), &pod)
 }
 
-/// Pods by 64 writers, and what the server holds for each of them.
+/// Creates Pods on 64 connections, and measures the memory per Pod.
 async fn create(server: &Server, count: usize) {
     let mut load = Load::connect(&server.config(), IN_FLIGHT).await;
     let namespaces = (0..50).map(|n| format!("team-{n}")).chain(["listed".to_owned(), "watched".to_owned()]);
     let namespaces = namespaces.map(|name| post("/api/v1/namespaces", &json!({"metadata": {"name": name}})));
     load.send_all(namespaces.collect()).await;
-    // What a server needs once, it needs before it is measured.
+    // Warms the server up.
     load.send_all((0..LISTED).map(|i| pod(i, "listed")).collect()).await;
     let requests = (0..count).map(|i| pod(i, &format!("team-{}", i % 50))).collect();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -201,7 +201,7 @@ async fn create(server: &Server, count: usize) {
         .print("server: hold a Pod that was created", server.name());
 }
 
-/// Lists of 1,000 Pods, one after the other.
+/// Lists 1,000 Pods repeatedly.
 async fn list(server: &Server, count: usize) {
     let client = server.client();
     let get = || Request::get("/api/v1/namespaces/listed/pods").body(Bytes::new()).expect("the path is one");
@@ -219,7 +219,7 @@ async fn list(server: &Server, count: usize) {
         .print("server: list 1,000 Pods", server.name());
 }
 
-/// One change, until a thousand watchers have it.
+/// Delivers a change to a thousand watchers.
 async fn fan_out(server: &Server, changes: usize) {
     let client = server.client();
     let (told, mut heard) = mpsc::unbounded_channel();

@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-/// What a program was called with.
+/// Arguments of a program.
 #[derive(Debug, Default)]
 pub struct Arguments {
-    /// Words that belong to no option.
+    /// Positional arguments.
     pub words: Vec<String>,
     options: BTreeMap<String, String>,
 }
 
 impl Arguments {
-    /// Of this process. Options named in `flags` have no value.
+    /// Parses the arguments of this process. Options named in `flags` have no value.
     pub fn of_process(flags: &[&str]) -> Self {
         Self::parse(std::env::args().skip(1), flags)
     }
@@ -36,22 +36,22 @@ impl Arguments {
         parsed
     }
 
-    /// Whether an option was given.
+    /// Returns whether an option was given.
     pub fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
-    /// The text of an option, or what it is otherwise.
+    /// Returns the text of an option, or the default.
     pub fn text<'a>(&'a self, name: &str, otherwise: &'a str) -> &'a str {
         self.options.get(name).map_or(otherwise, String::as_str)
     }
 
-    /// An option as a number or the like, or what it is otherwise.
+    /// Returns the parsed value of an option, or the default.
     pub fn get<T: FromStr>(&self, name: &str, otherwise: T) -> T {
         self.options.get(name).and_then(|value| value.parse().ok()).unwrap_or(otherwise)
     }
 
-    /// The first option that is none of these.
+    /// Returns the first option that is not known.
     pub fn unknown(&self, known: &[&str]) -> Option<&str> {
         self.options.keys().map(String::as_str).find(|name| !known.contains(name))
     }

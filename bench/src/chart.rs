@@ -1,4 +1,4 @@
-//! The main numbers as bars, in an SVG that can be read on light and dark pages.
+//! Bar chart of the main results, as an SVG for light and dark pages.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
 
 struct Panel {
     title: &'static str,
-    /// The beginnings of the names of workloads; the first that was measured is shown.
+    /// Prefixes of workloads; the first that was measured is shown.
     workloads: &'static [&'static str],
     number: &'static str,
     unit: Unit,
@@ -18,6 +18,8 @@ struct Panel {
 const PANELS: &[Panel] = &[
     Panel { title: "CPU to sync", workloads: SYNC, number: "cpu_s", unit: Unit::Seconds },
     Panel { title: "Memory after it", workloads: SYNC, number: "steady_bytes", unit: Unit::Bytes },
+    Panel { title: "CPU to sync", workloads: SYNC_MIXED, number: "cpu_s", unit: Unit::Seconds },
+    Panel { title: "Memory after it", workloads: SYNC_MIXED, number: "steady_bytes", unit: Unit::Bytes },
     Panel { title: "CPU per change", workloads: &["watch"], number: "cpu_us_each", unit: Unit::Micros },
     Panel { title: "Peak memory", workloads: &["relist"], number: "peak_bytes", unit: Unit::Bytes },
     Panel {
@@ -42,6 +44,7 @@ const PANELS: &[Panel] = &[
     },
 ];
 const SYNC: &[&str] = &["sync of 100,000 Pods", "sync of 30,000 Pods", "sync of 10,000 Pods", "sync"];
+const SYNC_MIXED: &[&str] = &["sync of 30,000 mixed", "sync of 10,000 mixed"];
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 200.0;
@@ -53,7 +56,7 @@ const STYLE: &str = "<style>text{font:12px system-ui,sans-serif;fill:#24292f}.he
 .ours{fill:#0969da}.dim{fill:#57606a}@media(prefers-color-scheme:dark){text{fill:#e6edf3}.peer{fill:#6e7681}\
 .ours{fill:#4493f8}.dim{fill:#9198a1}}</style>";
 
-/// The chart; panels of which nothing was measured are left out.
+/// Renders the chart, without panels that have no results.
 pub fn render(results: &Results) -> String {
     let (mut body, mut y) = (String::new(), 10.0);
     for panel in PANELS {

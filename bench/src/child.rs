@@ -1,4 +1,4 @@
-//! Programs that are run and listened to: lines of JSON out, orders in.
+//! Child processes that take orders on standard input and print lines of JSON.
 
 use std::{
     fmt::Write as _,
@@ -15,10 +15,10 @@ use tokio::{
     process::{ChildStdin, ChildStdout, Command},
 };
 
-/// What one step of a benchmark may take.
+/// Time limit of one step of a benchmark.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// A program that is killed when this is dropped.
+/// Child process, killed on drop.
 pub struct Child {
     name: String,
     process: tokio::process::Child,
@@ -54,12 +54,12 @@ impl Child {
         Ok(Self { name, process, stdin, lines, complaints })
     }
 
-    /// The number of the process, zero when it has ended.
+    /// Returns the process id, zero when it has ended.
     pub fn id(&self) -> u32 {
         self.process.id().unwrap_or(0)
     }
 
-    /// The next line it prints; `None` when it has ended as it should.
+    /// Reads the next line; `None` when it has exited successfully.
     pub async fn line(&mut self) -> Result<Option<Value>, String> {
         let line = match tokio::time::timeout(PATIENCE, self.lines.next_line()).await {
             Ok(line) => line.map_err(|error| self.failed(&error.to_string()))?,
@@ -78,12 +78,12 @@ impl Child {
         }
     }
 
-    /// The next line, which must come.
+    /// Reads the next line; the end is an error.
     pub async fn must_say(&mut self) -> Result<Value, String> {
         self.line().await?.ok_or_else(|| self.failed("ended too early"))
     }
 
-    /// Gives an order and waits for the answer.
+    /// Sends an order and waits for the answer.
     pub async fn order(&mut self, order: &str) -> Result<Value, String> {
         if let Some(stdin) = &mut self.stdin
             && let Err(error) = stdin.write_all(format!("{order}\n").as_bytes()).await
@@ -99,7 +99,7 @@ impl Child {
         self.must_say().await
     }
 
-    /// The name, what happened, and what it complained about last.
+    /// Formats an error with the name of the program and the end of its standard error.
     fn failed(&mut self, what: &str) -> String {
         const LINES: usize = 8;
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Objects straight into etcd, in the form that kube-apiserver keeps them in: what fills a real server in seconds.
+//! Writer of objects into etcd, as kube-apiserver stores them: fills a real server in seconds.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::Request;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::objects::key;
 
-/// etcd refuses transactions of more operations than 128, and more bytes than 1.5 MB.
+/// Number of operations per transaction. etcd's limits are 128 operations and 1.5 MB.
 const OPERATIONS: usize = 100;
 
-/// A client of etcd's JSON gateway.
+/// Client of etcd's JSON gateway.
 pub struct Etcd {
     client: Client,
 }
 
 impl Etcd {
-    /// The etcd at this address.
+    /// Connects to the etcd at this address.
     pub fn at(url: &str) -> Self {
         let config = kube::Config::new(url.parse().expect("an address of this machine is a URL"));
         Self { client: Client::try_from(config).expect("plain HTTP needs nothing") }

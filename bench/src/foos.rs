@@ -1,4 +1,4 @@
-//! The work of a sample-controller: Foos that want Deployments, and how to tell that all of it is done.
+//! Workload of the sample-controller: creates Foos and waits until all have converged.
 
 use std::{
     collections::HashSet,
@@ -21,11 +21,11 @@ use crate::{child::Child, measure::cpu_of};
 
 const GROUP: &str = "samplecontroller.k8s.io";
 const IN_FLIGHT: usize = 64;
-/// An operator that takes no time of the processor for so long has nothing left to do.
+/// Time without CPU usage after which an operator is idle.
 const QUIET: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The definition of Foo.
+/// Returns the definition of Foo.
 pub fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -51,7 +51,7 @@ pub fn definition() -> Value {
     })
 }
 
-/// A client for the server of this kubeconfig.
+/// Creates a client for the server of this kubeconfig.
 pub async fn client(kubeconfig: &Path) -> Result<Client, String> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -86,7 +86,7 @@ pub async fn create(client: &Client, i: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates so many.
+/// Creates this many Foos.
 pub async fn create_all(client: &Client, count: usize) -> Result<(), String> {
     create(client, 0).await?;
     let created: Vec<Result<(), String>> =
@@ -94,8 +94,8 @@ pub async fn create_all(client: &Client, count: usize) -> Result<(), String> {
     created.into_iter().collect()
 }
 
-/// Runs an operator until every Foo has its Deployment and its status, and the operator has nothing left to do. Returns
-/// its line with the time that this took and the processor time of the whole process.
+/// Runs an operator until every Foo has its Deployment and its status, and the operator is idle. Returns its line
+/// with the wall time and the CPU time of the whole process.
 pub async fn converge(
     client: &Client,
     count: usize,

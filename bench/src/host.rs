@@ -1,14 +1,15 @@
-//! A server for the informers to talk to, filled and changed by orders on standard input.
+//! API server for the informers, filled and changed by orders on standard input.
 //!
 //! `compare host ours|real` prints one line of JSON when it is ready, `{"kubeconfig": …}`, and one for every order:
-//! - `fill pods|configmaps N`: from now on there are so many. Says how the memory of the server grew.
-//! - `events N`: so many changes of 2,000 Pods as fast as it can, each stamped, and a marker at the end.
+//! - `fill pods|mixed-pods|configmaps N`: adds objects until there are N. Returns how the memory of the server grew. One host
+//!   holds Pods or mixed Pods, not both.
+//! - `events N`: N changes of 2,000 Pods as fast as possible, each stamped, and a marker at the end.
 //! - `forget` (ours only): a change and a marker, and no history: every watch ends with 410.
-//! - `reset`: the Pods as they were, and no markers.
+//! - `reset`: restores the Pods and deletes the markers.
 //!
 //! Ours is the server in this process, on TLS; real is etcd and kube-apiserver. Objects go straight into the storage of
-//! either, because an informer does not care how they came there and creating 100,000 Pods by requests takes minutes.
-//! One thread, so that between the change and the forgetting no watch gets a turn.
+//! either, because creating 100,000 Pods by requests takes minutes.
+//! It has one thread, so that no watch is served between a change and the compaction.
 use std::time::Duration;
 
 use kubewright::ObjectKey;
@@ -24,7 +25,7 @@ use crate::{
     objects::{Kind, key, marker, stamp},
 };
 
-/// How many Pods the events are about.
+/// Number of Pods that the events change.
 const CHANGING: usize = 2_000;
 
 /// Serves until standard input ends.
@@ -43,7 +44,7 @@ pub async fn run(which: &str) {
         let words: Vec<&str> = order.split_whitespace().collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         let answer = match words.first().copied() {
-            Some("fill") => host.fill(Kind::named(words[1]).expect("pods or configmaps"), number(2)).await,
+            Some("fill") => host.fill(Kind::named(words[1]).expect("a kind of objects"), number(2)).await,
             Some("events") => host.events(number(1)).await,
             Some("forget") => host.forget(),
             Some("reset") => host.reset().await,
@@ -61,19 +62,21 @@ enum Server {
 
 struct Host {
     server: Server,
+    /// Kind of the Pods that the events change.
+    pod_kind: Kind,
     pods: usize,
     config_maps: usize,
 }
 
 impl Host {
     async fn ours(kubeconfig: &std::path::Path) -> Self {
-        // Longer than a slow watcher is behind.
+        // Enough for the slowest watcher.
         let retention = Retention::default().with_events(200_000).with_bytes(4 << 30);
         let address = ([127, 0, 0, 1], 0).into();
         let server =
             ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");
         std::fs::write(kubeconfig, server.kubeconfig()).expect("there is room for a file");
-        Self { server: Server::Ours(Box::new(server)), pods: 0, config_maps: 0 }
+        Self { server: Server::Ours(Box::new(server)), pod_kind: Kind::Pods, pods: 0, config_maps: 0 }
     }
 
     async fn real(kubeconfig: &std::path::Path) -> Self {
@@ -81,7 +84,7 @@ impl Host {
         let plane = ControlPlane::builder().start(&binaries).await.expect("it starts");
         std::fs::copy(plane.kubeconfig(), kubeconfig).expect("there is room for a file");
         let etcd = Etcd::at(&plane.etcd());
-        Self { server: Server::Real(Box::new(plane), etcd), pods: 0, config_maps: 0 }
+        Self { server: Server::Real(Box::new(plane), etcd), pod_kind: Kind::Pods, pods: 0, config_maps: 0 }
     }
 
     fn processes(&self) -> Value {
@@ -91,7 +94,7 @@ impl Host {
         }
     }
 
-    /// Resident memory and time of the processor, of all processes of the server.
+    /// Returns resident memory and CPU time of all processes of the server.
     fn spent(&self) -> (u64, f64) {
         match &self.server {
             Server::Ours(_) => (resident_bytes(), cpu_seconds()),
@@ -123,7 +126,10 @@ impl Host {
 
     async fn fill(&mut self, kind: Kind, count: usize) -> Value {
         let held = match kind {
-            Kind::Pods => &mut self.pods,
+            Kind::Pods | Kind::MixedPods => {
+                self.pod_kind = kind;
+                &mut self.pods
+            }
             Kind::ConfigMaps => &mut self.config_maps,
         };
         let new = std::mem::replace(held, count.max(*held))..count;
@@ -134,7 +140,7 @@ impl Host {
         json!({"added": added, "grown_bytes": after.saturating_sub(before)})
     }
 
-    /// What the server takes when it has taken in what was written: a real one follows etcd.
+    /// Returns memory and CPU time once the server has all objects: kube-apiserver follows etcd.
     async fn settled(&self, kind: Kind, count: usize) -> (u64, f64) {
         if let Server::Real(plane, _) = &self.server {
             let path = format!("/api/v1/{}?limit=1", kind.resource());
@@ -147,14 +153,14 @@ impl Host {
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            // What is garbage by now goes before the next measurement, or never.
+            // Lets Go's garbage collector run before the next measurement.
             tokio::time::sleep(Duration::from_secs(2)).await;
         }
         self.spent()
     }
 
     async fn events(&self, count: usize) -> Value {
-        let pods: Vec<Value> = (0..CHANGING.min(self.pods)).map(|i| Kind::Pods.object(i)).collect();
+        let pods: Vec<Value> = (0..CHANGING.min(self.pods)).map(|i| self.pod_kind.object(i)).collect();
         let began = std::time::Instant::now();
         self.write(Kind::Pods, pods.iter().cycle().take(count).cloned(), stamp).await;
         self.write(Kind::Pods, std::iter::once(marker(1)), |_| {}).await;
@@ -169,7 +175,7 @@ impl Host {
     }
 
     async fn reset(&self) -> Value {
-        self.write(Kind::Pods, (0..CHANGING.min(self.pods)).map(|i| Kind::Pods.object(i)), |_| {}).await;
+        self.write(Kind::Pods, (0..CHANGING.min(self.pods)).map(|i| self.pod_kind.object(i)), |_| {}).await;
         let markers = [marker(1), marker(2)];
         match &self.server {
             Server::Real(_, etcd) => etcd.delete("pods", markers).await,

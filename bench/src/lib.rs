@@ -11,6 +11,7 @@ pub mod foos;
 pub mod host;
 pub mod load;
 pub mod measure;
+pub mod mixed;
 pub mod objects;
 pub mod plan;
 pub mod pods;

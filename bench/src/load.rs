@@ -1,8 +1,6 @@
-//! Many prepared requests at once, from a client that costs as little as it can: it runs on the processors of the server that is
-//! measured, and what it takes is taken from that.
+//! Load generator: prepared requests on many connections, with little CPU, because it shares the cores with the server.
 //!
-//! Each connection has one request under way and reads the answer without looking at it. A server that refuses one ends the
-//! program.
+//! Each connection has one request in flight and skips the body of the response. A failed request ends the program.
 
 use std::sync::{
     Arc,
@@ -30,7 +28,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Connects. The server is known by its certificate, and we to it by ours or by a token.
+    /// Connects, with a client certificate or a token.
     pub async fn connect(config: &Config, connections: usize) -> Self {
         let (host, port) = (config.cluster_url.host(), config.cluster_url.port_u16());
         let (host, port) = (host.expect("a server has an address"), port.expect("and a port"));
@@ -57,7 +55,7 @@ impl Load {
         Self { connections: open, host, token }
     }
 
-    /// Sends all of these, each on the first connection that is free.
+    /// Sends all requests, each on the first free connection.
     pub async fn send_all(&mut self, requests: Vec<Request<Bytes>>) {
         let requests = requests.into_iter().map(|request| self.dressed(request)).collect::<Vec<_>>();
         let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));

@@ -1,23 +1,23 @@
-//! What a process takes: time, memory, percentiles; one line of JSON per phase.
+//! Measurements of a process: CPU time, memory, percentiles; one line of JSON per phase.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
-/// User and system time of this process.
+/// Returns user and system time of this process.
 #[allow(clippy::cast_precision_loss, reason = "seconds and nanoseconds are far below 2^52")]
 pub fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The resident memory of this process, where the system tells (Linux); zero elsewhere.
+/// Returns the resident memory of this process on Linux; zero elsewhere.
 pub fn resident_bytes() -> u64 {
     memory_of("self").0
 }
 
-/// The resident memory of a process and its highest so far, where the system tells (Linux); zero elsewhere.
+/// Returns the resident memory of a process and its peak on Linux; zero elsewhere.
 pub fn memory_of(process: &str) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let field = |name: &str| -> u64 {
@@ -27,9 +27,9 @@ pub fn memory_of(process: &str) -> (u64, u64) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// User and system time of another process in steps of 10 ms, where the system tells (Linux); zero elsewhere.
+/// Returns user and system time of another process in steps of 10 ms on Linux; zero elsewhere.
 pub fn cpu_of(process: u32) -> f64 {
-    /// What Linux counts in, on every platform it runs on.
+    /// Unit of Linux on every platform.
     const TICKS_PER_SECOND: f64 = 100.0;
     let ticks = |stat: &str| -> Option<f64> {
         // The second field is the name in brackets and may contain anything; user and system time are 14 and 15.
@@ -40,7 +40,7 @@ pub fn cpu_of(process: u32) -> f64 {
     stat.as_deref().and_then(ticks).unwrap_or(0.0) / TICKS_PER_SECOND
 }
 
-/// A measurement that is under way.
+/// Running measurement.
 #[derive(Debug)]
 pub struct Phase {
     cpu: f64,
@@ -48,14 +48,14 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Starts the clock and forgets the peak of memory so far.
+    /// Starts the clock and resets the peak of memory.
     pub fn start() -> Self {
         // Linux: "5" resets VmHWM. Elsewhere the peak is that of the process.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Self { cpu: cpu_seconds(), start: Instant::now() }
     }
 
-    /// What happened since, for `n` operations.
+    /// Returns the measurements since the start, for `n` operations.
     pub fn stop(&self, n: usize) -> Line {
         let (wall, cpu) = (self.start.elapsed(), cpu_seconds() - self.cpu);
         let line = Line::default().with("cpu_s", cpu).with("peak_bytes", memory_of("self").1);
@@ -68,9 +68,9 @@ fn count(n: usize) -> f64 {
     n as f64
 }
 
-/// What one phase took.
+/// Measurements of a phase.
 #[derive(Debug, Default)]
-#[must_use = "a line that is not printed tells nobody"]
+#[must_use = "a line has to be printed"]
 pub struct Line(Map<String, Value>);
 
 impl Line {
@@ -80,7 +80,7 @@ impl Line {
         self
     }
 
-    /// How long `n` operations took.
+    /// Adds the wall time and rate of `n` operations.
     pub fn timed(self, n: usize, wall: Duration) -> Self {
         let wall = wall.as_secs_f64();
         self.with("n", n).with("wall_s", wall).with("per_s", count(n) / wall)
@@ -95,7 +95,7 @@ impl Line {
     }
 }
 
-/// A percentile of durations in microseconds; they are sorted.
+/// Sorts durations and returns a percentile in microseconds.
 pub fn percentile(of: &mut [Duration], percent: usize) -> f64 {
     of.sort_unstable();
     let at = (of.len() * percent / 100).min(of.len().saturating_sub(1));

@@ -1,28 +1,38 @@
-//! What the servers are filled with.
+//! Objects that the servers are filled with.
 
 use serde_json::{Value, json};
 
-use crate::pods;
+use crate::{mixed, pods};
 
-/// What an object is.
+/// Kinds of generated objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Pods of 9.5 KB.
+    /// Pods of 9.5 KB, of two hundred applications of one template.
     Pods,
+    /// Pods of 10.9 KB, of two thousand applications that differ.
+    MixedPods,
     /// Config maps with two short values.
     ConfigMaps,
 }
 
 impl Kind {
-    /// By the name of its resource.
+    /// The kind of this [name](Self::name).
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Pods, Self::ConfigMaps].into_iter().find(|kind| kind.resource() == name)
+        [Self::Pods, Self::MixedPods, Self::ConfigMaps].into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The name of its resource.
+    /// Name of the kind in orders to a host.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MixedPods => "mixed-pods",
+            Self::Pods | Self::ConfigMaps => self.resource(),
+        }
+    }
+
+    /// Name of the resource.
     pub fn resource(self) -> &'static str {
         match self {
-            Self::Pods => "pods",
+            Self::Pods | Self::MixedPods => "pods",
             Self::ConfigMaps => "configmaps",
         }
     }
@@ -31,6 +41,7 @@ impl Kind {
     pub fn object(self, i: usize) -> Value {
         match self {
             Self::Pods => serde_json::from_str(&pods::pod(i)).expect("it is JSON"),
+            Self::MixedPods => serde_json::from_str(&mixed::pod(i)).expect("it is JSON"),
             Self::ConfigMaps => json!({
                 "kind": "ConfigMap", "apiVersion": "v1",
                 "metadata": {
@@ -47,7 +58,7 @@ impl Kind {
     }
 }
 
-/// What ends a phase for those who watch: an object of this name.
+/// Object whose appearance ends a phase for the watchers.
 pub fn marker(number: u32) -> Value {
     let mut pod = Kind::Pods.object(0);
     let name = format!("bench-marker-{number}");

@@ -1,4 +1,4 @@
-//! Who runs what, in which order. Within a workload the implementations take turns, so that all meet the same machine.
+//! Order of the runs. Within a workload the implementations run in turns, so that all see the same state of the machine.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,30 @@ mod informers;
 const OUR_SERVER: &str = "kubewright's server";
 const REAL_SERVER: &str = "kube-apiserver";
 
-/// What is there and what is wanted.
+/// Options and programs of a comparison.
 #[derive(Debug)]
 pub struct Plan {
-    /// Where our programs are.
+    /// Directory of our programs.
     pub ours: PathBuf,
-    /// Where those of kube-rs are, if they were built.
+    /// Directory of the programs of kube-rs, if they were built.
     pub kube_rs: Option<PathBuf>,
-    /// Where those in Go are, if they were built.
+    /// Directory of the Go programs, if they were built.
     pub go: Option<PathBuf>,
-    /// Where etcd and kube-apiserver are, if they were built.
+    /// Directory of etcd and kube-apiserver, if they were built.
     pub real: Option<PathBuf>,
-    /// How often each is run.
+    /// Number of runs.
     pub repeats: usize,
-    /// Minutes instead of half an hour: smaller sizes, fewer runs.
+    /// Whether to use smaller sizes and fewer runs.
     pub quick: bool,
-    /// Only workloads whose names contain this.
+    /// Words of which a workload's name must contain one.
     pub only: String,
-    /// How many Pods are synced.
+    /// Numbers of Pods to sync.
     pub sizes: Vec<usize>,
-    /// How many Foos there are.
+    /// Numbers of Foos.
     pub foos: Vec<usize>,
 }
 
-/// A program of ours and one of a peer, which print a line for each of their workloads and end.
+/// Program of ours and of a peer that print a line per workload and exit.
 #[derive(Clone, Default)]
 struct Pair {
     prefix: &'static str,
@@ -44,14 +44,14 @@ struct Pair {
     peer: Option<PathBuf>,
 }
 
-/// For tokio and for Go.
+/// Environment for one thread, of tokio and of Go.
 const ONE_THREAD: &[(&str, &str)] = &[("TOKIO_WORKER_THREADS", "1"), ("GOMAXPROCS", "1")];
 
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// 30000 as 30,000.
+/// Formats 30000 as 30,000.
 pub fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -65,15 +65,19 @@ pub fn grouped(n: usize) -> String {
 }
 
 impl Plan {
-    /// Runs everything. What fails is noted and left out.
+    /// Runs all workloads. Failures are recorded.
     pub async fn run(&self, results: &mut Results, say: &dyn Fn(&str)) {
         if self.wants("sync watch relist hold") && self.real.is_some() {
             let done = self.informers_on_real(results, say).await;
             note(results, "informers on kube-apiserver", done);
+            let done = self.mixed_on_real(results, say).await;
+            note(results, "mixed Pods on kube-apiserver", done);
         }
         if self.wants("sync watch relist hold") {
-            let done = self.informers_on_ours(results, say).await;
-            note(results, "informers on our server", done);
+            for kind in ["pods", "mixed-pods"] {
+                let done = self.informers_on_ours(kind, results, say).await;
+                note(results, "informers on our server", done);
+            }
         }
         for pair in self.pairs() {
             if self.wants(&format!("{}: {}", pair.prefix, pair.program)) {
@@ -130,7 +134,7 @@ impl Plan {
                 peer: self.kube_rs.as_ref().map(|path| path.join("peer-kube-rs")),
                 ..Pair::default()
             },
-            // Where work is tiny, threads that pass it to each other are what is measured; so it is measured without them too.
+            // With tiny work, the exchange between threads dominates; so it is also measured on one thread.
             Pair { prefix: "one thread, queue", environment: ONE_THREAD, ..queue.clone() },
             queue,
             Pair { prefix: "store", program: "indexer", peer: in_go("indexer"), ..Pair::default() },
@@ -173,7 +177,7 @@ impl Plan {
         for _ in 0..repeats {
             for program in &operators {
                 say(&format!("{title}: {}", program.display()));
-                // A server of its own: what the one before has left behind would be work.
+                // Each operator gets a fresh server.
                 let (_host, kubeconfig) = self.host(server).await?;
                 let client = foos::client(&kubeconfig).await?;
                 foos::define(&client).await?;
@@ -212,7 +216,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What our server is held to without a peer: its own programs know the goals and say on standard error what is met.
+    /// Runs the programs that check goals without a peer; they print on standard error which are met.
     async fn own_goals(&self, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
         for (program, arguments) in [("server", strings(&["goals"])), ("cluster", vec![])] {
             let path = self.ours.join(program);
@@ -226,7 +230,7 @@ impl Plan {
         Ok(())
     }
 
-    /// From nothing to nothing: a server, the definition, the operator, a Foo, its Deployment, and the end.
+    /// Runs a whole operator test: server, definition, operator, a Foo, its Deployment, shutdown.
     async fn operator_tests(&self, results: &mut Results, say: &dyn Fn(&str)) -> Result<(), String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let definition = folder.path().join("foo.json");

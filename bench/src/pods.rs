@@ -1,30 +1,74 @@
-//! Pods as a busy cluster has them: about 9.5 KB of JSON each, 44 % of it `managedFields`.
+//! Pods of a busy cluster: about 9.5 KB of JSON each, 44 % of it `managedFields`.
 //!
-//! Pod number `i` is always the same pod. Two hundred applications in fifty namespaces on three hundred nodes.
+//! Pod number `i` is always the same Pod. Two hundred applications of one template in fifty namespaces on three hundred
+//! nodes; [`mixed`](crate::mixed) has two thousand that differ.
 
 use serde_json::{Map, Value, json};
 
-/// A well-mixed number for pod `i`, so that identities look like identities.
-fn mixed(i: usize, salt: u64) -> u64 {
+/// Hash of a number, so that generated identities look like real ones.
+pub(crate) fn hash(i: usize, salt: u64) -> u64 {
     let mut x = (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD1B5_4A32_D192_ED03);
     x = (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x ^ (x >> 32)
 }
 
 fn uid(i: usize, salt: u64) -> String {
-    let (a, b) = (mixed(i, salt), mixed(i, salt + 50));
+    let (a, b) = (hash(i, salt), hash(i, salt + 50));
     format!("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", a >> 32, (a >> 16) & 0xffff, a & 0xfff, b >> 52, b >> 16)
 }
 
-fn digest(i: usize, salt: u64) -> String {
-    let part = |part| mixed(i, salt + part);
+/// A digest of 64 hexadecimal digits.
+pub(crate) fn digest(i: usize, salt: u64) -> String {
+    let part = |part| hash(i, salt + part);
     format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3))
 }
 
-/// The text of pod `i` as the API server sends it.
+/// The parts of a Pod that its application decides on.
+pub(crate) struct Application {
+    pub(crate) number: usize,
+    pub(crate) containers: Vec<Container>,
+    /// Beside those that every Pod has.
+    pub(crate) annotations: Map<String, Value>,
+}
+
+pub(crate) struct Container {
+    pub(crate) name: String,
+    pub(crate) env: Vec<Value>,
+    /// Whether it serves: with ports, a probe and limits.
+    pub(crate) serves: bool,
+}
+
+/// Number of applications of [`pod`].
+pub const APPLICATIONS: usize = 200;
+
+/// Namespace and name of Pod `i` where there are so many applications.
+pub fn key(i: usize, applications: usize) -> (String, String) {
+    let app = i % applications;
+    let template = format!("{:010x}", hash(app, 1) >> 24);
+    // An odd factor makes every suffix below a million another one.
+    let suffix = format!("{:05x}", i.wrapping_mul(0x9_E37B) & 0xf_ffff);
+    (format!("team-{}", i % 50), format!("service-{app}-{template}-{suffix}"))
+}
+
+/// Text of Pod `i` as the API server sends it.
 pub fn pod(i: usize) -> String {
-    let (app, namespace, node) = (i % 200, i % 50, i % 300);
-    let template = format!("{:010x}", mixed(app, 1) >> 24);
+    let number = i % APPLICATIONS;
+    let env = [
+        json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}),
+        json!({"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}),
+        json!({"name": "LOG_LEVEL", "value": "info"}),
+        json!({"name": "DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": format!("service-{number}-db"), "key": "url"}}}),
+    ];
+    let container = |name: &str| Container { name: name.to_owned(), env: env.to_vec(), serves: true };
+    let containers = vec![container("app"), container("sidecar")];
+    text(i, Application { number, containers, annotations: Map::new() })
+}
+
+/// Text of Pod `i` of an application.
+pub(crate) fn text(i: usize, application: Application) -> String {
+    let Application { number: app, containers, annotations: more } = application;
+    let (namespace, node) = (i % 50, i % 300);
+    let template = format!("{:010x}", hash(app, 1) >> 24);
     // An odd factor makes every suffix below a million another one.
     let suffix = format!("{:05x}", i.wrapping_mul(0x9_E37B) & 0xf_ffff);
     let name = format!("service-{app}-{template}-{suffix}");
@@ -41,28 +85,25 @@ pub fn pod(i: usize) -> String {
         (format!("10.0.{}.{}", node / 250, node % 250), format!("10.64.{}.{}", i / 256 % 256, i % 256));
     let image =
         |container: &str| format!("registry.example.com/platform/{container}:v{}.{}", app % 7, app % 31);
-    let container = |container: &str| {
-        json!({
-            "name": container, "image": image(container), "imagePullPolicy": "IfNotPresent",
-            "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-            "env": [
-                {"name": "POD_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
-                {"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}},
-                {"name": "LOG_LEVEL", "value": "info"},
-                {"name": "DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": format!("service-{app}-db"), "key": "url"}}},
-            ],
-            "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}},
-            "volumeMounts": [
-                {"name": "config", "readOnly": true, "mountPath": "/etc/service"},
-                {"name": format!("kube-api-access-{suffix}"), "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
-            ],
-            "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "timeoutSeconds": 1,
-                "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+    let names: Vec<String> = containers.iter().map(|container| container.name.clone()).collect();
+    let container = |Container { name, env, serves }: Container| {
+        let mut container = json!({
+            "name": name, "image": image(&name), "imagePullPolicy": "IfNotPresent", "env": env,
+            "volumeMounts": [{"name": format!("kube-api-access-{suffix}"), "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
             "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-        })
+        });
+        if serves {
+            let config = json!({"name": "config", "readOnly": true, "mountPath": "/etc/service"});
+            container["volumeMounts"].as_array_mut().expect("it is one").insert(0, config);
+            container["ports"] = json!([{"name": "http", "containerPort": 8080, "protocol": "TCP"}]);
+            container["resources"] = json!({"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}});
+            container["livenessProbe"] = json!({"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "timeoutSeconds": 1,
+                "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3});
+        }
+        container
     };
     let spec = json!({
-        "containers": [container("app"), container("sidecar")],
+        "containers": containers.into_iter().map(container).collect::<Vec<_>>(),
         "volumes": [
             {"name": "config", "configMap": {"name": format!("service-{app}-config"), "defaultMode": 420}},
             {"name": format!("kube-api-access-{suffix}"), "projected": {"defaultMode": 420, "sources": [
@@ -79,19 +120,23 @@ pub fn pod(i: usize) -> String {
     });
     let condition = |of: &str| json!({"type": of, "status": "True", "lastProbeTime": null, "lastTransitionTime": time(3)});
     let conditions = ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map(condition);
-    let running = |container: &str, salt| {
+    let running = |(at, container): (u64, &String)| {
         json!({"name": container, "state": {"running": {"startedAt": time(3)}}, "lastState": {}, "ready": true, "restartCount": 0,
             "image": image(container), "imageID": format!("registry.example.com/platform/{container}@sha256:{}", digest(app, 7)),
-            "containerID": format!("containerd://{}", digest(i, salt)), "started": true})
+            "containerID": format!("containerd://{}", digest(i, 20 + 10 * at)), "started": true})
     };
     let status = json!({
         "phase": "Running", "qosClass": "Burstable", "startTime": time(0),
         "hostIP": host, "hostIPs": [{"ip": host}], "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": conditions,
-        "containerStatuses": [running("app", 20), running("sidecar", 30)],
+        "containerStatuses": (0..).zip(&names).map(running).collect::<Vec<_>>(),
     });
     let labels = json!({"app.kubernetes.io/name": format!("service-{app}"), "app.kubernetes.io/part-of": format!("shop-{namespace}"),
         "pod-template-hash": template, "tier": "backend"});
+    let mut annotations = json!({"prometheus.io/port": "8080", "prometheus.io/scrape": "true", "checksum/config": digest(app, 9)});
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.extend(more);
+    }
     let managed = |manager: &str, fields: Value, subresource: &str| {
         json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time(5), "fieldsType": "FieldsV1",
             "fieldsV1": fields, "subresource": subresource})
@@ -101,7 +146,7 @@ pub fn pod(i: usize) -> String {
         "metadata": {
             "name": name, "generateName": format!("service-{app}-{template}-"), "namespace": format!("team-{namespace}"),
             "uid": uid(i, 3), "resourceVersion": (1_000_000 + i).to_string(), "generation": 1, "creationTimestamp": time(0),
-            "labels": labels, "annotations": {"prometheus.io/port": "8080", "prometheus.io/scrape": "true", "checksum/config": digest(app, 9)},
+            "labels": labels, "annotations": annotations,
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("service-{app}-{template}"),
                 "uid": uid(app, 4), "controller": true, "blockOwnerDeletion": true}],
             "managedFields": [
@@ -138,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_have_the_size_that_the_numbers_speak_of() {
+    fn pods_have_the_documented_size() {
         let text = pod(12_345);
         let mut value: Value = serde_json::from_str(&text).unwrap();
         value["metadata"].as_object_mut().unwrap().remove("managedFields");

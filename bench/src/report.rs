@@ -1,4 +1,4 @@
-//! One line of JSON per workload: what the runner reads.
+//! Report of a workload: one line of JSON.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -8,11 +8,10 @@ use stats_alloc::{Region, StatsAlloc};
 
 pub use crate::measure::{cpu_seconds, resident_bytes};
 
-/// The allocator of the programs that count allocations, ours and the peers' alike: the one that kubewright's own
-/// programs and scaffolds use.
+/// Allocator of the programs that count allocations, the same for all implementations.
 pub type Counting = StatsAlloc<MiMalloc>;
 
-/// A measurement that is under way.
+/// Running measurement.
 pub struct Report {
     bench: String,
     implementation: &'static str,
@@ -22,7 +21,7 @@ pub struct Report {
     start: Instant,
 }
 
-/// What was measured.
+/// Measured numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     /// Operations per second of wall-clock time.
@@ -53,7 +52,7 @@ fn each(total: u64, n: usize) -> f64 {
 }
 
 impl Report {
-    /// Starts the clock, and counts allocations from here where an allocator that counts is in use.
+    /// Starts the clock, and counts allocations if the allocator does.
     pub fn start(
         bench: &str,
         implementation: &'static str,
@@ -71,7 +70,7 @@ impl Report {
         self
     }
 
-    /// Stops the clock, prints the line and says what is in it.
+    /// Stops the clock, prints the line and returns its numbers.
     #[allow(clippy::print_stdout)] // the line is what the program is for
     pub fn finish(self, n: usize) -> Measured {
         let (wall_s, cpu_s) = (self.start.elapsed().as_secs_f64(), cpu_seconds() - self.cpu);

@@ -1,4 +1,4 @@
-//! What a client sends, counted where it leaves the program.
+//! Counter of the requests of a client.
 
 use std::sync::{
     Arc,
@@ -11,12 +11,12 @@ use tower::util::MapRequestLayer;
 
 use crate::measure::Line;
 
-/// Reads, watches, writes, and Events, which are writes that nobody waits for.
+/// Number of reads, watches, writes, and Events.
 #[derive(Clone, Default)]
 pub struct Requests(Arc<[AtomicU64; 4]>);
 
 impl Requests {
-    /// A layer for a client that is to count.
+    /// Returns a layer that counts.
     pub fn layer(&self) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + use<>> {
         let counts = Arc::clone(&self.0);
         MapRequestLayer::new(move |request: Request<Body>| {
@@ -35,7 +35,7 @@ impl Requests {
         })
     }
 
-    /// Puts the numbers into a line.
+    /// Adds the numbers to a line.
     pub fn add(&self, line: Line) -> Line {
         let [reads, watches, writes, events] =
             [0, 1, 2, 3].map(|which| self.0[which].load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! What was measured: every number of every run, by workload and implementation.
+//! Results: every number of every run, by workload and implementation.
 
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -9,22 +9,22 @@ pub const OURS: &str = "kubewright";
 /// Numbers of one implementation, by their names.
 pub type Numbers = IndexMap<String, Vec<f64>>;
 
-/// Everything, in the order in which it was first measured.
+/// Results in the order of measurement.
 #[derive(Debug, Default)]
 pub struct Results {
     workloads: IndexMap<String, IndexMap<String, Numbers>>,
-    /// What did not work, and why.
+    /// Failed runs, with the reason.
     pub failures: Vec<String>,
 }
 
 impl Results {
-    /// Takes in a line that a program has printed, under the name of the workload that it was run for.
+    /// Records a line that a program has printed.
     pub fn record(&mut self, workload: &str, line: &Value) {
         let implementation = line["impl"].as_str().unwrap_or_default();
         self.record_as(workload, implementation, line);
     }
 
-    /// The same under another name.
+    /// Records a line under another name of the implementation.
     pub fn record_as(&mut self, workload: &str, implementation: &str, line: &Value) {
         let held = self.workloads.entry(workload.to_owned()).or_default();
         let held = held.entry(implementation.to_owned()).or_default();
@@ -35,22 +35,22 @@ impl Results {
         }
     }
 
-    /// The workloads and who did them.
+    /// Returns workloads with their implementations.
     pub fn workloads(&self) -> impl Iterator<Item = (&str, &IndexMap<String, Numbers>)> {
         self.workloads.iter().map(|(name, held)| (name.as_str(), held))
     }
 
-    /// The numbers of one implementation.
+    /// Returns the numbers of an implementation.
     pub fn numbers(&self, workload: &str, implementation: &str) -> Option<&Numbers> {
         self.workloads.get(workload)?.get(implementation)
     }
 
-    /// The median of one number.
+    /// Returns the median of a number.
     pub fn median(&self, workload: &str, implementation: &str, name: &str) -> Option<f64> {
         self.numbers(workload, implementation)?.get(name).map(|values| median(values))
     }
 
-    /// How CPU time grows with the number of objects between two workloads: 1 is in proportion.
+    /// Records the exponent with which CPU time grows between two workloads; 1 is linear.
     pub fn growth(&mut self, from: (&str, f64), to: (&str, f64), title: &str) {
         let implementations: Vec<String> =
             self.workloads.get(to.0).into_iter().flat_map(|held| held.keys().cloned()).collect();
@@ -63,7 +63,7 @@ impl Results {
         }
     }
 
-    /// Everything, for machines: one line per workload and implementation.
+    /// Returns a line of JSON per workload and implementation.
     pub fn to_json(&self) -> Vec<Value> {
         let lines = self.workloads.iter().flat_map(|(workload, held)| {
             held.iter().map(move |(implementation, numbers)| {
@@ -83,14 +83,14 @@ impl Results {
     }
 }
 
-/// The middle of the values, or the upper of two.
+/// Returns the (upper) median.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// How far the values lie apart, as a share of the median.
+/// Returns the range of the values as a share of the median.
 pub fn spread(values: &[f64]) -> f64 {
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
     let median = median(values);

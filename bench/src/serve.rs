@@ -1,4 +1,4 @@
-//! An API server of prepared answers, inside the process: what is measured is the client alone.
+//! In-process API server with prepared responses, to measure the client alone.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -9,13 +9,13 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
 use kube::{Client, client::Body};
 
-/// What a TLS connection hands over at a time.
+/// Size of a TLS record.
 const FRAME: usize = 16 * 1024;
 
-/// The body of an answer, frame by frame.
+/// Response body, frame by frame.
 pub type Frames = Box<dyn Iterator<Item = Bytes> + Send>;
 
-/// A client whose lists are `list` and whose watches are `watch`, then silence.
+/// Creates a client whose lists return `list`, and whose watches return `watch` and then stay open.
 pub fn client(
     list: impl Fn() -> Frames + Send + Sync + 'static,
     watch: impl Fn() -> Frames + Send + Sync + 'static,
@@ -35,7 +35,7 @@ pub fn client(
     Client::new(service, "default")
 }
 
-/// Pieces of text as frames of equal size, made while they are asked for.
+/// Splits text into frames of equal size, generated on demand.
 pub fn framed(mut pieces: impl Iterator<Item = String> + Send + 'static) -> Frames {
     let mut rest = BytesMut::new();
     Box::new(std::iter::from_fn(move || {
@@ -50,7 +50,7 @@ pub fn framed(mut pieces: impl Iterator<Item = String> + Send + 'static) -> Fram
     }))
 }
 
-/// Frames that are made beforehand, so that handing them out costs nothing.
+/// Generates all frames in advance.
 pub fn prepared(
     pieces: impl Iterator<Item = String> + Send + 'static,
 ) -> impl Fn() -> Frames + Send + Sync + 'static {

@@ -1,11 +1,11 @@
-//! One table: ours, each peer, the ratio, the target, and whether it is met.
+//! Tables of the comparison: our number, the peers', the ratio, the target, and whether it is met.
 
 use crate::{
     results::{OURS, Results, median, spread},
     targets::{self, Limit},
 };
 
-/// A number that is shown: its name in the lines, what it is called, how it is written, and which way is better.
+/// Number in the table.
 struct Shown {
     number: &'static str,
     title: &'static str,
@@ -30,7 +30,7 @@ const fn more(number: &'static str, title: &'static str, unit: Unit) -> Shown {
     Shown { number, title, unit, more_is_better: true }
 }
 
-/// What is shown of each workload, by the beginning of its name.
+/// Numbers shown of each workload, by the prefix of its name.
 const SHOWN: &[(&str, &[Shown])] = &[
     (
         "sync",
@@ -106,7 +106,7 @@ const SHOWN: &[(&str, &[Shown])] = &[
     ),
 ];
 
-/// A value with its unit, three digits of it.
+/// Formats a value with three digits and its unit.
 pub(crate) fn written(value: f64, unit: Unit) -> String {
     let (value, unit) = match unit {
         Unit::Seconds if value < 0.1 => (value * 1e3, " ms"),
@@ -129,7 +129,7 @@ pub(crate) fn written(value: f64, unit: Unit) -> String {
     }
 }
 
-/// How a value keeps to a limit, for people.
+/// Compares a value with its limit and counts the result.
 fn verdict(
     limit: Option<Limit>,
     value: f64,
@@ -152,7 +152,7 @@ struct Tally {
     missed: Vec<String>,
 }
 
-/// The table and, at its end, which targets were missed.
+/// Renders all results, and the missed targets at the end.
 pub fn render(results: &Results) -> String {
     let (mut out, mut tally) = (Vec::new(), Tally::default());
     out.push(format!(
@@ -163,11 +163,7 @@ pub fn render(results: &Results) -> String {
         let Some(ours) = implementations.get(OURS) else { continue };
         out.push(String::new());
         out.push(workload.to_owned());
-        let shown = SHOWN
-            .iter()
-            .find(|(prefix, _)| workload.starts_with(prefix))
-            .map_or(&[][..], |(_, shown)| *shown);
-        for shown in shown {
+        for shown in shown_of(workload) {
             let Some(values) = ours.get(shown.number) else { continue };
             let value = median(values);
             let own = format!(
@@ -223,6 +219,42 @@ pub fn render(results: &Results) -> String {
     out.join("\n")
 }
 
+fn shown_of(workload: &str) -> &'static [Shown] {
+    SHOWN.iter().find(|(prefix, _)| workload.starts_with(prefix)).map_or(&[][..], |(_, shown)| *shown)
+}
+
+/// Renders the results that have a target, as Markdown.
+pub fn render_targets(results: &Results) -> String {
+    let mut out = vec![
+        "| workload | | kubewright | peer | | ratio | target | |".to_owned(),
+        "|---|---|---|---|---|---|---|---|".to_owned(),
+    ];
+    let mut tally = Tally::default();
+    for (workload, implementations) in results.workloads() {
+        for shown in shown_of(workload) {
+            let Some(value) = results.median(workload, OURS, shown.number) else { continue };
+            let lead = format!("| {workload} | {} | {} |", shown.title, written(value, shown.unit));
+            let (limit, met) =
+                verdict(targets::alone(workload, shown.number), value, &mut tally, String::new);
+            if !met.is_empty() {
+                out.push(format!("{lead} | | | {limit} | {met} |"));
+            }
+            for peer in implementations.keys().filter(|name| *name != OURS) {
+                let Some(theirs) = results.median(workload, peer, shown.number) else { continue };
+                let limit = targets::against(workload, shown.number, peer);
+                let (limit, met) = verdict(limit, value / theirs, &mut tally, String::new);
+                if !met.is_empty() {
+                    let (theirs, ratio) = (written(theirs, shown.unit), ratio_written(value / theirs));
+                    out.push(format!("{lead} {peer} | {theirs} | {ratio} | {limit} | {met} |"));
+                }
+            }
+        }
+    }
+    out.push(format!("\n{} of {} targets are met.", tally.all - tally.missed.len(), tally.all));
+    out.extend(results.failures.iter().map(|failure| format!("  failed: {failure}")));
+    out.join("\n")
+}
+
 fn ratio_written(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 0.1 => format!("{ratio:.3}×"),
@@ -238,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missed_target_and_a_worse_result_are_said() {
+    fn a_missed_target_and_a_worse_result_are_shown() {
         let mut results = Results::default();
         let workload = "sync of 30,000 Pods from kube-apiserver";
         results.record(
@@ -256,6 +288,10 @@ mod tests {
             "{table}"
         );
         assert!(table.lines().any(|line| line.contains("wall") && line.ends_with("worse")), "{table}");
+        let targets = render_targets(&results);
+        let row = "| CPU | 3.00 s | client-go | 4.00 s | 0.75× | ≤ 0.6 | missed |";
+        assert!(targets.contains(row) && targets.ends_with("1 of 2 targets are met."), "{targets}");
+        assert!(!targets.contains("wall"), "{targets}");
     }
 
     #[test]

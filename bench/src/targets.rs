@@ -1,4 +1,4 @@
-//! What the numbers are held to.
+//! Targets of the comparison.
 
 /// A limit on the ratio of our number to a peer's, or on our number itself.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +64,16 @@ const TARGETS: &[Target] = &[
     at_most("sync of 100,000 Pods", "cpu_s", "kube-rs", 0.2),
     at_most("sync of 100,000 Pods", "steady_bytes", "client-go", 0.06),
     at_most("sync of 100,000 Pods", "steady_bytes", "kube-rs", 0.025),
+    at_most("sync of 10,000 mixed", "cpu_s", "client-go", 0.4),
+    at_most("sync of 10,000 mixed", "steady_bytes", "client-go", 0.1),
+    at_most("sync of 30,000 mixed", "cpu_s", "client-go", 0.4),
+    at_most("sync of 30,000 mixed", "steady_bytes", "client-go", 0.1),
     at_most("sync of 100,000 small", "cpu_s", "client-go", 0.6),
     at_most("sync of 100,000 small", "cpu_s", "kube-rs", 0.2),
     own("growth", "exponent", 1.1),
     own("relist", "peak_to_steady", 1.3),
     at_most("watch", "cpu_us_each", "client-go", 0.5),
-    at_least("queue", "per_s", "client-go", 3.0),
+    at_least("queue", "per_s", "client-go", 1.5),
     at_most("sample-controller", "cpu_s", "client-go", 0.5),
     at_most("sample-controller", "cpu_s", "controller-runtime", 0.5),
     at_most("sample-controller", "requests", "client-go", 1.0),

@@ -1,10 +1,10 @@
-//! The same bytes for everyone.
+//! Response bodies that all implementations read.
 
-use crate::pods::pod;
+use crate::pods::{self, pod};
 
-/// How many events a watch brings.
+/// Number of events of a watch.
 pub const EVENTS: usize = 20_000;
-/// How many Pods those events are about.
+/// Number of Pods that those events change.
 pub const PODS: usize = 2_000;
 
 /// The lines of a watch that changes each of 2,000 Pods ten times.
@@ -29,9 +29,16 @@ pub fn last_version() -> String {
     version(EVENTS - 1).to_string()
 }
 
-/// A list of this many Pods, piece by piece.
-pub fn list(count: usize) -> impl Iterator<Item = String> + Send {
+/// List of this many Pods in the order of their keys, as servers send it, piece by piece.
+pub fn list(
+    count: usize,
+    applications: usize,
+    pod: fn(usize) -> String,
+) -> impl Iterator<Item = String> + Send {
     let head = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1000000"},"items":["#;
-    let items = (0..count).map(|i| format!("{}{}", if i > 0 { "," } else { "" }, pod(i)));
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_cached_key(|i| pods::key(*i, applications));
+    let items = order.into_iter().enumerate();
+    let items = items.map(move |(at, i)| format!("{}{}", if at > 0 { "," } else { "" }, pod(i)));
     std::iter::once(head.to_owned()).chain(items).chain(std::iter::once("]}".to_owned()))
 }

@@ -1,10 +1,11 @@
-//! The way of a Pod from the response to the cache: `cache events | sync N | memory N`.
+//! Pods from the response to the cache: `cache events | sync N [mixed] | memory N [mixed]`.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright::cache::{IndexFn, Indexer, Lazy, ListWatch, Reflector};
 use kubewright_bench::{
+    mixed, pods,
     report::{Counting, Report, resident_bytes},
     serve::{self, Frames},
     workload,
@@ -17,14 +18,22 @@ static ALLOCATOR: Counting = Counting::new(MiMalloc);
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_mixed = arguments.iter().any(|word| word == "mixed");
+    let list = move |count| {
+        if is_mixed {
+            workload::list(count, mixed::APPLICATIONS, mixed::pod)
+        } else {
+            workload::list(count, pods::APPLICATIONS, pods::pod)
+        }
+    };
     let count = arguments.get(1).and_then(|count| count.parse().ok()).unwrap_or(30_000);
     match arguments.first().map(String::as_str) {
         Some("events") => events().await,
         Some("sync") => {
-            sync("pod list to cache", count, serve::prepared(workload::list(count))).await;
+            sync("pod list to cache", count, serve::prepared(list(count))).await;
         }
-        Some("memory") => memory(count).await,
-        _ => panic!("usage: cache events | sync N | memory N"),
+        Some("memory") => memory(count, list).await,
+        _ => panic!("usage: cache events | sync N [mixed] | memory N [mixed]"),
     }
 }
 
@@ -39,7 +48,10 @@ fn reflector(client: kube::Client) -> (Indexer<Pod>, Reflector<Pod>) {
 
 /// 20,000 changes of 2,000 Pods through list-watch and reflector into the store.
 async fn events() {
-    let client = serve::client(|| serve::framed(workload::list(0)), serve::prepared(workload::watch_lines()));
+    let client = serve::client(
+        || serve::framed(workload::list(0, pods::APPLICATIONS, pods::pod)),
+        serve::prepared(workload::watch_lines()),
+    );
     let (_store, reflector) = reflector(client);
     let position = reflector.position();
     let report = Report::start("pod event to cache", "kubewright", &ALLOCATOR);
@@ -66,11 +78,13 @@ async fn sync(bench: &str, count: usize, list: impl Fn() -> Frames + Send + Sync
     store
 }
 
-/// What the objects of such a store hold, and what reading one costs. The list is made while it is read, so that
-/// nothing but the cache is in memory.
-async fn memory(count: usize) {
-    let store =
-        sync("pod list, generated meanwhile", count, move || serve::framed(workload::list(count))).await;
+/// Measures the memory of a store and the cost of a cold read. The list is generated on demand, so that only the cache is in
+/// memory.
+async fn memory<L>(count: usize, list: impl Fn(usize) -> L + Send + Sync + 'static)
+where
+    L: Iterator<Item = String> + Send + 'static,
+{
+    let store = sync("pod list, generated meanwhile", count, move || serve::framed(list(count))).await;
     let objects = store.list();
     let heap: usize = objects.iter().map(Lazy::heap_size).sum();
     let reads = 5000;

@@ -1,10 +1,10 @@
 //! Runs kubewright and its peers on the same workloads, in turns, and prints one table of ratios.
 //!
 //! `compare --ours DIR [--kube-rs DIR] [--go DIR] [--real DIR] [--quick] [--repeats N] [--sizes 1000,10000,…]
-//! [--foos 1000,10000] [--only WORD,…] [--output table|json] [--chart FILE]`: `make bench` builds the programs and calls it. A
-//! peer that is not there is left out.
+//! [--foos 1000,10000] [--only WORD,…] [--output table|targets|json] [--chart FILE]`: `make bench` builds the programs and calls it. Peers
+//! that were not built are left out.
 //!
-//! It is also the servers' side of it, which it runs as programs of their own: `compare host …` (src/host.rs) and
+//! It is also the program of the servers: `compare host …` (src/host.rs) and
 //! `compare servers …` (src/apiservers.rs).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
@@ -66,10 +66,14 @@ async fn compare(arguments: &Arguments) -> ExitCode {
         for version in &versions {
             println!("{version}");
         }
-        println!("\n{}", table::render(&results));
+        let table = match arguments.text("output", "table") {
+            "targets" => table::render_targets(&results),
+            _ => table::render(&results),
+        };
+        println!("\n{table}");
         println!("\nAll of it took {:.0} s.", began.elapsed().as_secs_f64());
     }
-    // A part of the numbers is not the picture.
+    // The chart needs all results.
     if arguments.has("chart")
         && plan.only.is_empty()
         && let Err(error) = std::fs::write(arguments.text("chart", ""), chart::render(&results))
@@ -102,7 +106,7 @@ fn plan(arguments: &Arguments) -> Plan {
     }
 }
 
-/// What was compared, on what.
+/// Returns the versions and the machine.
 fn versions(plan: &Plan) -> Vec<String> {
     let said = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output().ok()?;
@@ -156,7 +160,7 @@ fn versions(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// The version in the lock file of the peer, which is compiled in because the program may run elsewhere.
+/// Returns the version in the lock file of the peer.
 fn kube_rs_version() -> &'static str {
     let lock = include_str!("../../peers/kube-rs/Cargo.lock");
     let at = lock.find("name = \"kube-runtime\"").and_then(|at| lock[at..].lines().nth(1));

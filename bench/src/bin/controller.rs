@@ -1,4 +1,4 @@
-//! A controller from its events to its last reconcile. Prints one JSON line per workload; name workloads to run only
+//! Controller from its events to its last reconcile. Prints one JSON line per workload; name workloads to run only
 //! those.
 //!
 //! - `overhead`: an empty reconciler, 8 workers, every one of 100,000 cached objects asked for ten times.
@@ -37,7 +37,7 @@ const WORKLOADS: [&str; 3] = ["overhead", "start", "overtaking"];
 const OBJECTS: usize = 100_000;
 const ROUNDS: usize = 10;
 const WORKERS: usize = 8;
-/// As often as tokio makes every task let go of its thread that reads from one of its channels.
+/// Number of keys between two yields, as with tokio's cooperative budget.
 const BUDGET: usize = 128;
 
 #[tokio::main]
@@ -70,7 +70,7 @@ fn object(number: usize, version: usize) -> String {
     )
 }
 
-/// A server with so many objects, and the way to tell its watches of changes.
+/// Server with this many objects, and the sender of its watch events.
 fn server() -> (Client, mpsc::UnboundedSender<Bytes>) {
     let (changes, watch) = mpsc::unbounded();
     let watch = Arc::new(std::sync::Mutex::new(Some(watch)));
@@ -110,7 +110,7 @@ async fn run(client: Client, controller: Controller) -> Result<ManagerHandle> {
     Ok(handle)
 }
 
-/// Counts reconciles, and tells when there were enough.
+/// Counts reconciles, and notifies at the expected number.
 #[derive(Clone, Default)]
 struct Count(Arc<(AtomicUsize, tokio::sync::Notify)>);
 
@@ -196,7 +196,7 @@ async fn start() -> Result<()> {
     Ok(())
 }
 
-/// What was changed, and has not been reconciled yet.
+/// Changes that have not been reconciled yet.
 type Sent = Arc<std::sync::Mutex<HashMap<ObjectKey, (u64, Instant)>>>;
 
 async fn overtaking() -> Result<()> {

@@ -1,4 +1,4 @@
-//! The indexed store: 100,000 objects, two indexes. What is measured is the store, not packing or decoding.
+//! Indexed store: 100,000 objects, two indexes, without packing or decoding.
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright::cache::{IndexFn, Indexer, Lazy};

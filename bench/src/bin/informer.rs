@@ -1,4 +1,4 @@
-//! A shared informer against a server: one JSON line per phase, as bench/peers/go/informer and bench/peers/kube-rs do.
+//! Shared informer against a server: one JSON line per phase, as bench/peers/go/informer and bench/peers/kube-rs do.
 //!
 //! `informer --kubeconfig FILE --kind pods|configmaps --count N [--read labels|whole] [--phases sync,watch,relist]`
 //!

@@ -1,9 +1,9 @@
-//! The sample-controller on kubewright, that of examples/sample-controller: a Deployment per Foo, the status written when
+//! Sample-controller of examples/sample-controller: a Deployment per Foo, the status written when
 //! it changed, an event for every sync, as upstream's has it.
 //!
-//! - `operator --kubeconfig FILE [--workers N]`: runs until its input ends, then prints what it took.
-//! - `operator --test`: one test from nothing to nothing: a cluster in this process, the definition, the operator, a Foo, its
-//!   Deployment, the end.
+//! - `operator --kubeconfig FILE [--workers N]`: runs until its input ends, then prints its measurements.
+//! - `operator --test`: a whole test: a cluster in this process, the definition, the operator, a Foo, its Deployment,
+//!   shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use sample_controller::{Foo, controller::reconcile};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The operator of examples/sample-controller; upstream's is elected by nobody either.
+/// Creates the operator of examples/sample-controller, without leader election, as upstream's.
 fn operator(workers: usize) -> ManagerBuilder {
     let controller = Controller::of::<Foo>().owns::<Deployment>().workers(workers).reconcile(reconcile);
     Manager::builder("sample-controller").controller(controller)
@@ -57,7 +57,7 @@ async fn main() -> Result<()> {
 async fn test() -> Result<()> {
     let phase = Phase::start();
     let began = Instant::now();
-    // envtest has no controllers either.
+    // As in envtest, there are no controllers.
     let cluster = Cluster::builder().controllers(Controllers::None).start().await?;
     foos::define(&cluster.client()).await.map_err(Error::message)?;
     let started = began.elapsed().as_secs_f64();

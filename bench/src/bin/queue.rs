@@ -1,9 +1,8 @@
-//! The work queue, driven as bench/peers/go/queue/main.go drives client-go's: the same keys, the same delays, the same
+//! Work queue, driven as bench/peers/go/queue/main.go drives client-go's: the same keys, the same delays, the same
 //! number of adders and workers. Prints one JSON line per workload; name workloads to run only those.
 //!
-//! One thing differs, because it differs in real programs: Go takes a goroutine off its thread by force, a task has to let
-//! go by itself. The adders here do so every [`BUDGET`] keys, as often as tokio makes every task do that reads from one of
-//! its channels.
+//! One difference: Go preempts goroutines, while tasks have to yield. The adders yield every [`BUDGET`] keys, as tokio's
+//! cooperative budget makes tasks do.
 
 use std::{
     sync::{

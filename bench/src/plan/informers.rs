@@ -1,4 +1,4 @@
-//! Informers: how long a sync takes, what a change costs, and what a relist does to the memory.
+//! Informers: duration of a sync, cost of a change, memory of a relist.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::{
     results::{OURS, Results},
 };
 
-/// How many changes a watch brings.
+/// Number of changes of a watch.
 const EVENTS: usize = 20_000;
 
-/// A way to run an informer.
+/// Program and options of an informer.
 struct Informer {
     program: PathBuf,
     arguments: Vec<String>,
-    /// The whole object is read for every change; the peers always have it.
+    /// Whether the handler decodes every object; the peers always do.
     reads_all: bool,
 }
 
@@ -31,14 +31,14 @@ impl Plan {
         let mut all = vec![informer(self.ours.join("informer"), &["--read", "labels"])];
         if let Some(go) = &self.go {
             all.push(informer(go.join("informer"), &["--encoding", "protobuf"]));
-            if kind == "pods" {
+            if kind != "configmaps" {
                 all.push(informer(go.join("informer"), &["--encoding", "protobuf", "--strip"]));
                 all.push(informer(go.join("informer"), &["--encoding", "json"]));
             }
         }
         if let Some(kube_rs) = &self.kube_rs {
             all.push(informer(kube_rs.join("kube-rs-informer"), &[]));
-            if kind == "pods" {
+            if kind != "configmaps" {
                 all.push(informer(kube_rs.join("kube-rs-informer"), &["--strip"]));
             }
             all.push(informer(kube_rs.join("kube-rs-informer-tuned"), &["--strip"]));
@@ -46,7 +46,7 @@ impl Plan {
         all
     }
 
-    /// Sizes from small to large on one server, then small objects, then changes.
+    /// Syncs Pods in growing numbers, then small objects, on one server.
     pub(super) async fn informers_on_real(
         &self,
         results: &mut Results,
@@ -55,10 +55,10 @@ impl Plan {
         say("starting kube-apiserver and etcd");
         let (mut host, kubeconfig) = self.host("real").await?;
         for &size in &self.sizes {
-            self.fill(&mut host, size, "kube-apiserver + etcd", results, say).await?;
-            // Large ones take their time and vary little.
+            self.fill(&mut host, "pods", size, "kube-apiserver + etcd", results, say).await?;
+            // Large syncs take long and vary little.
             let repeats = if self.quick || size >= 100_000 { 1 } else { self.repeats };
-            let title = sync_title(size, REAL_SERVER);
+            let title = sync_title("pods", size, REAL_SERVER);
             for _ in 0..repeats {
                 for informer in self.informers("pods") {
                     let run =
@@ -79,8 +79,8 @@ impl Plan {
             let at = |size: usize| size as f64;
             let title = format!("growth from {} to {} Pods", grouped(small), grouped(large));
             results.growth(
-                (&sync_title(small, REAL_SERVER), at(small)),
-                (&sync_title(large, REAL_SERVER), at(large)),
+                (&sync_title("pods", small, REAL_SERVER), at(small)),
+                (&sync_title("pods", large, REAL_SERVER), at(large)),
                 &title,
             );
         }
@@ -98,7 +98,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What another form on the wire would give us: the same Pods in both, ours being JSON.
+    /// Compares JSON and protobuf for the same Pods.
     async fn wire(
         &self,
         program: &Path,
@@ -121,33 +121,62 @@ impl Plan {
     async fn fill(
         &self,
         host: &mut Child,
+        kind: &str,
         size: usize,
         implementation: &str,
         results: &mut Results,
         say: &dyn Fn(&str),
     ) -> Result<(), String> {
-        say(&format!("filling {implementation} up to {} Pods", grouped(size)));
-        let answer = host.order(&format!("fill pods {size}")).await?;
+        say(&format!("filling {implementation} up to {} {}", grouped(size), title_of(kind)));
+        let answer = host.order(&format!("fill {kind} {size}")).await?;
         let added = answer["added"].as_f64().unwrap_or(0.0);
-        // The first ones pay for what is needed once.
+        // The first objects include fixed costs.
         if added >= 5_000.0 {
             let each = answer["grown_bytes"].as_f64().unwrap_or(0.0) / added;
-            results.record_as("server: hold a Pod of 9.5 KB", implementation, &json!({"bytes_each": each}));
+            let title = match kind {
+                "mixed-pods" => "server: hold a mixed Pod of 10.9 KB",
+                _ => "server: hold a Pod of 9.5 KB",
+            };
+            results.record_as(title, implementation, &json!({"bytes_each": each}));
         }
         Ok(())
     }
 
-    /// One sync, then changes at full speed, then 410: our server can be told to forget its history.
+    /// Syncs Pods of applications that differ, on a server of their own.
+    pub(super) async fn mixed_on_real(
+        &self,
+        results: &mut Results,
+        say: &dyn Fn(&str),
+    ) -> Result<(), String> {
+        let (mut host, kubeconfig) = self.host("real").await?;
+        for &size in if self.quick { &[10_000][..] } else { &[10_000, 30_000] } {
+            self.fill(&mut host, "mixed-pods", size, "kube-apiserver + etcd", results, say).await?;
+            let title = sync_title("mixed-pods", size, REAL_SERVER);
+            for _ in 0..if self.quick { 1 } else { self.repeats } {
+                for informer in self.informers("mixed-pods") {
+                    let run = self
+                        .informer(&informer, &kubeconfig, "mixed-pods", size, &mut host, "sync", say)
+                        .await;
+                    record(results, run, |_| title.clone(), &informer);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs, changes objects at full speed, then makes the server forget its history, which ends watches with 410.
     pub(super) async fn informers_on_ours(
         &self,
+        kind: &str,
         results: &mut Results,
         say: &dyn Fn(&str),
     ) -> Result<(), String> {
         let size = if self.quick { 10_000 } else { 30_000 };
         let (mut host, kubeconfig) = self.host("ours").await?;
-        self.fill(&mut host, 1_000, "kubewright", results, say).await?;
-        self.fill(&mut host, size, "kubewright", results, say).await?;
-        let mut informers = self.informers("pods");
+        self.fill(&mut host, kind, 1_000, "kubewright", results, say).await?;
+        self.fill(&mut host, kind, size, "kubewright", results, say).await?;
+        let objects = title_of(kind);
+        let mut informers = self.informers(kind);
         let whole = Informer {
             program: self.ours.join("informer"),
             arguments: strings(&["--read", "whole"]),
@@ -157,11 +186,16 @@ impl Plan {
         for _ in 0..if self.quick { 1 } else { self.repeats } {
             for informer in &informers {
                 let phases = "sync,watch,relist";
-                let run = self.informer(informer, &kubeconfig, "pods", size, &mut host, phases, say).await;
+                let run = self.informer(informer, &kubeconfig, kind, size, &mut host, phases, say).await;
                 let title = |phase: &str| match phase {
-                    "watch" => format!("watch, {} changes at full speed from {OUR_SERVER}", grouped(EVENTS)),
-                    "relist" => format!("relist of {} Pods after 410 from {OUR_SERVER}", grouped(size)),
-                    _ => sync_title(size, OUR_SERVER),
+                    "watch" => {
+                        format!(
+                            "watch, {} changes of {objects} at full speed from {OUR_SERVER}",
+                            grouped(EVENTS)
+                        )
+                    }
+                    "relist" => format!("relist of {} {objects} after 410 from {OUR_SERVER}", grouped(size)),
+                    _ => sync_title(kind, size, OUR_SERVER),
                 };
                 record(results, run, title, informer);
             }
@@ -187,7 +221,7 @@ impl Plan {
         }
         let mut arguments = informer.arguments.clone();
         let settle = if self.quick { 2 } else { 4 };
-        // Go wants a unit, and the others do not.
+        // Go's flag needs a unit.
         let settle = if informer.arguments.contains(&"--encoding".to_owned()) {
             format!("{settle}s")
         } else {
@@ -195,7 +229,8 @@ impl Plan {
         };
         let count = count.to_string();
         let path = kubeconfig.display().to_string();
-        arguments.extend(strings(&["--kubeconfig", &path, "--kind", kind, "--count", &count]));
+        let resource = if kind == "mixed-pods" { "pods" } else { kind };
+        arguments.extend(strings(&["--kubeconfig", &path, "--kind", resource, "--count", &count]));
         arguments.extend(strings(&["--phases", phases, "--settle", &settle]));
         let mut child = Child::spawn(&informer.program, &arguments, &[])?;
         let mut lines = Vec::new();
@@ -216,11 +251,19 @@ impl Plan {
     }
 }
 
-fn sync_title(size: usize, server: &str) -> String {
-    format!("sync of {} Pods from {server}", grouped(size))
+fn sync_title(kind: &str, size: usize, server: &str) -> String {
+    format!("sync of {} {} from {server}", grouped(size), title_of(kind))
 }
 
-/// Records the lines of a run. What reads all is shown beside peers, which always do, as a workload of its own.
+/// Name of generated objects in the table.
+fn title_of(kind: &str) -> &'static str {
+    match kind {
+        "mixed-pods" => "mixed Pods",
+        _ => "Pods",
+    }
+}
+
+/// Records the lines of a run. Runs that decode every object are a workload of their own.
 fn record(
     results: &mut Results,
     run: Result<Vec<Value>, String>,

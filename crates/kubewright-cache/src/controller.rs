@@ -16,7 +16,7 @@ use super::{
     reflector::Reflector,
     shared_informer::apply_delta,
     store::Indexer,
-    turns::Turns,
+    turns::Budget,
 };
 
 /// A reflector and the loop that pops its deltas.
@@ -67,9 +67,9 @@ where
     /// Runs until the future is dropped or the queue is closed.
     pub async fn run(mut self) {
         let pop = async {
-            let mut turns = Turns::default();
+            let mut budget = Budget::default();
             while self.fifo.pop(&mut *self.process).await.is_some() {
-                turns.end().await;
+                budget.spend().await;
             }
         };
         tokio::select! {

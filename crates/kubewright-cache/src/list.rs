@@ -11,9 +11,9 @@ use super::{
     object::Lazy,
     request::{ListWatchError, ListWatchErrorKind, Target},
     wire::{
-        alike::Alike,
+        alike::BaseTracker,
         codec::Codec,
-        pattern::Unread,
+        pattern::Mismatch,
         scan::Spans,
         split::{Items, ListMeta, ListSplitter},
     },
@@ -62,10 +62,11 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
         let mut objects = Vec::new();
         if let Some(data) = frame.data_ref() {
             self.frame_bytes = data.len();
-            let alike = self.codec.take_alike();
-            let mut sink = ItemSink { codec: &self.codec, scratch: &mut self.scratch, alike, known, objects };
+            let tracker = self.codec.take_tracker();
+            let mut sink =
+                ItemSink { codec: &self.codec, scratch: &mut self.scratch, tracker, known, objects };
             let fed = splitter.feed(data, &mut sink);
-            self.codec.give_back(sink.alike);
+            self.codec.put_tracker(sink.tracker);
             objects = sink.objects;
             fed.map_err(|error| self.target.split_failed("list", &error))?;
         }
@@ -87,14 +88,14 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
 struct ItemSink<'a, K> {
     codec: &'a Codec<K>,
     scratch: &'a mut Vec<u8>,
-    alike: Alike,
+    tracker: BaseTracker,
     known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
     objects: Vec<Lazy<K>>,
 }
 
 impl<K: Resource + DeserializeOwned> Items for ItemSink<'_, K> {
-    fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
-        let (end, object) = self.codec.admit_alike(text, &mut self.alike, self.known)?;
+    fn match_item(&mut self, text: &[u8]) -> Result<usize, Mismatch> {
+        let (end, object) = self.codec.admit_match(text, &mut self.tracker, self.known)?;
         self.objects.push(object);
         Ok(end)
     }
@@ -102,7 +103,7 @@ impl<K: Resource + DeserializeOwned> Items for ItemSink<'_, K> {
     fn item(&mut self, text: &[u8], spans: Spans) {
         match self.codec.admit(text, &spans, self.scratch, self.known) {
             Ok(object) => {
-                self.codec.learn(text, &spans, self.scratch, &mut self.alike);
+                self.codec.update_base(text, &spans, self.scratch, &mut self.tracker);
                 self.objects.push(object);
             }
             Err(unusable) => {

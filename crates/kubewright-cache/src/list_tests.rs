@@ -1,4 +1,4 @@
-//! Objects decoded by a pattern equal those decoded without one, whatever the list contains.
+//! Items read by comparison with a base equal items that are scanned.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ struct Outcome {
     objects: Vec<String>,
     faults: Vec<String>,
     end: String,
-    alike: usize,
+    matches: usize,
 }
 
 /// Decodes every object without a pattern.
@@ -33,8 +33,8 @@ impl Items for WithoutPattern<'_> {
 struct Counted<'a>(ItemSink<'a, ConfigMap>, usize);
 
 impl Items for Counted<'_> {
-    fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
-        let end = self.0.like_before(text)?;
+    fn match_item(&mut self, text: &[u8]) -> Result<usize, Mismatch> {
+        let end = self.0.match_item(text)?;
         self.1 += 1;
         Ok(end)
     }
@@ -76,7 +76,7 @@ fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, without_patte
         let sink = ItemSink {
             codec: &codec,
             scratch: &mut scratch,
-            alike: codec.take_alike(),
+            tracker: codec.take_tracker(),
             known: &|_| None,
             objects: Vec::new(),
         };
@@ -87,11 +87,11 @@ fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, without_patte
         } else {
             let mut counted = Counted(sink, 0);
             fed = splitter.feed(frame, &mut counted);
-            outcome.alike += counted.1;
+            outcome.matches += counted.1;
             counted.0
         };
         outcome.objects.extend(sink.objects.iter().map(shown));
-        codec.give_back(sink.alike);
+        codec.put_tracker(sink.tracker);
         if fed.is_err() {
             break;
         }
@@ -173,19 +173,19 @@ fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 proptest! {
     #[test]
-    fn objects_decoded_by_a_pattern_equal_those_decoded_without_one(
+    fn items_that_match_a_base_equal_scanned_items(
         items in items(),
         size in prop_oneof![1usize..64, 200usize..2000, Just(usize::MAX)],
         keep_managed_fields: bool,
     ) {
         let without_pattern = read(&items, usize::MAX, keep_managed_fields, true);
         let outcome = read(&items, size, keep_managed_fields, false);
-        prop_assert_eq!(Outcome { alike: 0, ..outcome }, without_pattern);
+        prop_assert_eq!(Outcome { matches: 0, ..outcome }, without_pattern);
     }
 }
 
 #[test]
-fn all_objects_of_one_form_but_the_first_are_decoded_by_a_pattern() {
+fn all_items_of_one_structure_but_the_first_match() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[0].replace("settings-1", &format!("settings-{i}")).replace("\"41\"", &format!("\"{i}\""))
@@ -194,12 +194,12 @@ fn all_objects_of_one_form_but_the_first_are_decoded_by_a_pattern() {
         .collect();
     for size in [7, 100, 1024, 5000, usize::MAX] {
         let outcome = read(&items, size, false, false);
-        assert_eq!((outcome.objects.len(), outcome.alike), (100, 99), "{size}");
+        assert_eq!((outcome.objects.len(), outcome.matches), (100, 99), "{size}");
     }
 }
 
 #[test]
-fn after_a_change_of_form_one_of_the_new_objects_becomes_the_pattern() {
+fn the_base_is_replaced_when_another_structure_follows() {
     let items: Vec<_> = (0..100)
         .map(|i| {
             FORMS[usize::from(i >= 50)].replace("resourceVersion\":\"", &format!("resourceVersion\":\"{i}"))
@@ -207,5 +207,5 @@ fn after_a_change_of_form_one_of_the_new_objects_becomes_the_pattern() {
         .map(String::into_bytes)
         .collect();
     let outcome = read(&items, usize::MAX, false, false);
-    assert_eq!((outcome.objects.len(), outcome.alike), (100, 49 + 50 - 8));
+    assert_eq!((outcome.objects.len(), outcome.matches), (100, 49 + 50 - 8));
 }

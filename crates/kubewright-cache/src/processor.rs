@@ -21,7 +21,7 @@ use super::{
     buffer::{Buffer, Delivery},
     event::Event,
     fault::{Fault, Faults},
-    turns::Turns,
+    turns::Budget,
 };
 
 /// Minimum resync period, as in client-go.
@@ -205,14 +205,14 @@ impl Registration {
         let synced = Arc::new(move || ready.load(Ordering::Acquire) && listener.buffer.initial_done());
         // See `turns`: a handler that blocks its thread must not delay the others.
         let task = tokio::spawn(unconstrained(async move {
-            let mut turns = Turns::default();
+            let mut budget = Budget::default();
             while let Some(event) = subscription.next().await {
                 let key = event.key();
                 let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| handler(event)));
                 if let Err(panic) = outcome {
                     faults.report(&Fault::HandlerPanicked { key, message: panic_message(&*panic) });
                 }
-                turns.end().await;
+                budget.spend().await;
             }
         }));
         Self { task: task.abort_handle(), synced, progress, informer }

@@ -42,7 +42,7 @@ use super::{
     store::Indexer,
     thread_safe_store::{StoreError, Transaction},
     together::together,
-    turns::Turns,
+    turns::Budget,
 };
 use kubewright_core::{Backoff, ObjectKey, Random};
 
@@ -302,7 +302,7 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
 
     /// Applies queued deltas to the cache and dispatches the events.
     async fn consume(&self) {
-        let mut turns = Turns::default();
+        let mut budget = Budget::default();
         while let Some(batch) = self.fifo.next_batch(MAX_BATCH).await {
             self.apply(batch.items);
             drop(batch.guard);
@@ -316,7 +316,7 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
                 self.has_synced.store(true, Ordering::Release);
                 self.synced.send_replace(true);
             }
-            turns.end().await;
+            budget.spend().await;
         }
     }
 

@@ -1,52 +1,49 @@
-//! Taking turns without being held up by those who do not.
+//! Cooperative yielding of informer tasks.
 //!
-//! A task that gives way by tokio's own means (`yield_now`, or a channel when the task's budget is used up) is put aside by its
-//! thread until that thread has nothing else to do, and nobody can steal it from there. If what the thread turns to next is a
-//! handler that blocks it for good, the task never comes back: one bad handler would hold up the informer and all others.
-//! So the tasks of an informer have no budget, and give way by waking themselves: that puts them in line, where any thread
-//! finds them.
+//! tokio's `yield_now`, and its channels when the budget of a task is used up, defer the task to its own worker thread, from
+//! which other threads cannot steal it. If that thread then runs a handler that blocks, the task never runs again: one blocking
+//! handler would stop the informer and all other handlers. So informer tasks run without tokio's budget, and yield by waking
+//! themselves, which puts them into the queue that all threads steal from. This is for robustness, not for speed.
 
 use std::{future::poll_fn, task::Poll};
 
-/// After so many turns of a loop others are let in, as often as tokio's budget would.
-const TURNS: usize = 128;
-/// …or so many bytes of a list, which take about half a millisecond, however large an object is. Of a reflector the first to be
-/// let in is the consumer of its queue (see `together`): everybody else is after twice as much…
+/// Number of iterations after which a loop yields, as with tokio's budget…
+const BUDGET: usize = 128;
+/// …or bytes of a list, which take about half a millisecond, whatever the size of an object…
 const LIST: usize = 256 * 1024;
-/// …or so many events of a watch, likewise.
+/// …or events of a watch.
 const EVENTS: usize = 64;
 
-/// Counts the turns of a loop.
+/// Budget of a loop, counted in iterations.
 #[derive(Default)]
-pub(super) struct Turns(usize);
+pub(super) struct Budget(usize);
 
-impl Turns {
-    /// The end of a turn.
-    pub(super) async fn end(&mut self) {
-        self.end_of(1).await;
+impl Budget {
+    /// Spends an iteration, and yields if the budget is used up.
+    pub(super) async fn spend(&mut self) {
+        self.spend_many(1).await;
     }
 
-    /// The end of a turn that took in so many bytes of a list.
-    pub(super) async fn end_of_bytes(&mut self, bytes: usize) {
-        self.end_of(1 + bytes / (LIST / TURNS)).await;
+    /// Spends an iteration that read this many bytes of a list.
+    pub(super) async fn spend_bytes(&mut self, bytes: usize) {
+        self.spend_many(1 + bytes / (LIST / BUDGET)).await;
     }
 
-    /// The end of a turn that took in so many events.
-    pub(super) async fn end_of_events(&mut self, events: usize) {
-        self.end_of(events.saturating_mul(TURNS / EVENTS)).await;
+    /// Spends an iteration that read this many events.
+    pub(super) async fn spend_events(&mut self, events: usize) {
+        self.spend_many(events.saturating_mul(BUDGET / EVENTS)).await;
     }
 
-    /// The end of so many turns, taken together.
-    async fn end_of(&mut self, turns: usize) {
-        self.0 = self.0.saturating_add(turns);
-        if self.0 >= TURNS {
+    async fn spend_many(&mut self, iterations: usize) {
+        self.0 = self.0.saturating_add(iterations);
+        if self.0 >= BUDGET {
             self.0 = 0;
-            let mut gave_way = false;
+            let mut yielded = false;
             poll_fn(|cx| {
-                if gave_way {
+                if yielded {
                     return Poll::Ready(());
                 }
-                gave_way = true;
+                yielded = true;
                 cx.waker().wake_by_ref();
                 Poll::Pending
             })
@@ -79,43 +76,43 @@ mod tests {
     }
 
     #[test]
-    fn others_get_a_turn_now_and_then_and_the_task_is_in_line_at_once() {
-        let mut turns = Turns::default();
+    fn a_loop_yields_when_its_budget_is_used_up_and_is_runnable_at_once() {
+        let mut budget = Budget::default();
         for _ in 0..3 {
-            for _ in 1..TURNS {
-                assert!(turns.end().now_or_never().is_some());
+            for _ in 1..BUDGET {
+                assert!(budget.spend().now_or_never().is_some());
             }
             let woken = Arc::new(Woken::default());
             let waker = Arc::clone(&woken).into();
             let mut cx = Context::from_waker(&waker);
-            let mut end = std::pin::pin!(turns.end());
+            let mut end = std::pin::pin!(budget.spend());
             assert!(end.as_mut().poll(&mut cx).is_pending());
             assert_eq!(woken.0.load(Ordering::Relaxed), 1);
             assert!(end.as_mut().poll(&mut cx).is_ready());
         }
     }
 
-    /// How many of these turns there are until others get theirs.
-    fn until_others(turn: &impl AsyncFn(&mut Turns)) -> usize {
-        let mut turns = Turns::default();
-        (1..=TURNS).find(|_| turn(&mut turns).now_or_never().is_none()).unwrap()
+    /// Returns the number of iterations until the loop yields.
+    fn until_yield(spend: &impl AsyncFn(&mut Budget)) -> usize {
+        let mut budget = Budget::default();
+        (1..=BUDGET).find(|_| spend(&mut budget).now_or_never().is_none()).unwrap()
     }
 
     #[test]
-    fn a_list_gives_way_by_its_size_and_not_by_the_size_of_its_pieces() {
+    fn a_list_yields_by_bytes_whatever_the_size_of_its_frames() {
         for piece in [4 * 1024, 16 * 1024, 32 * 1024] {
-            let turns = until_others(&async |turns| turns.end_of_bytes(piece).await);
-            let bytes = turns * piece;
+            let iterations = until_yield(&async |budget| budget.spend_bytes(piece).await);
+            let bytes = iterations * piece;
             assert!((LIST / 2..=LIST).contains(&bytes), "{bytes} bytes in pieces of {piece}");
         }
-        assert_eq!(until_others(&async |turns| turns.end_of_bytes(usize::MAX / 2).await), 1);
-        assert_eq!(until_others(&async |turns| turns.end_of_bytes(0).await), TURNS);
+        assert_eq!(until_yield(&async |budget| budget.spend_bytes(usize::MAX / 2).await), 1);
+        assert_eq!(until_yield(&async |budget| budget.spend_bytes(0).await), BUDGET);
     }
 
     #[test]
-    fn a_watch_gives_way_by_events_however_many_come_together() {
+    fn a_watch_yields_by_events_whatever_the_size_of_its_batches() {
         for events in [1, 8, EVENTS] {
-            assert_eq!(until_others(&async |turns| turns.end_of_events(events).await) * events, EVENTS);
+            assert_eq!(until_yield(&async |budget| budget.spend_events(events).await) * events, EVENTS);
         }
     }
 }

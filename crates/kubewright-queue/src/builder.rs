@@ -1,4 +1,4 @@
-//! Queues that are not the default ones.
+//! Builder of queues.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
     work_queue::Queue,
 };
 
-/// Builds a queue; begin with [`Queue::builder`].
+/// Builder of a queue, created by [`Queue::builder`].
 ///
 /// ```
 /// use kubewright::{ObjectKey, queue::{QueueMetrics, RateLimitingQueue, limiter::default_item_limiter}};
@@ -37,19 +37,19 @@ impl<T: WorkKey, K: Kind> QueueBuilder<T, K> {
         Self { name: None, metrics: None, limiter: K::default_limiter(), kind: std::marker::PhantomData }
     }
 
-    /// The name for logs and metrics. Queues of the same name share their metrics; an empty name is none.
+    /// Sets the name for logs and metrics. Queues of the same name share their metrics; an empty name is none.
     pub fn name(mut self, name: &str) -> Self {
         self.name = (!name.is_empty()).then(|| name.into());
         self
     }
 
-    /// Where the queue is measured, if it has a name; [`QueueMetrics::global`] unless said otherwise.
+    /// Sets the metrics of a named queue; the default is [`QueueMetrics::global`].
     pub fn metrics(mut self, metrics: &QueueMetrics) -> Self {
         self.metrics = Some(metrics.clone());
         self
     }
 
-    /// The queue.
+    /// Builds the queue.
     pub fn build(self) -> Queue<T, K> {
         let metrics =
             self.name.is_some().then(|| self.metrics.unwrap_or_else(|| QueueMetrics::global().clone()));
@@ -58,7 +58,7 @@ impl<T: WorkKey, K: Kind> QueueBuilder<T, K> {
 }
 
 impl<T: WorkKey, K: Retrying> QueueBuilder<T, K> {
-    /// What decides how long a retry waits.
+    /// Sets the limiter that decides how long a retry waits.
     pub fn limiter(mut self, limiter: impl RateLimiter<T>) -> Self {
         self.limiter = Box::new(limiter);
         self

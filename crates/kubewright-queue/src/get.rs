@@ -1,4 +1,4 @@
-//! Waiting for the next key.
+//! Future of the next key.
 
 use std::{
     fmt,
@@ -15,17 +15,16 @@ use tokio::{
 
 use super::{item::Item, key::WorkKey, kind::Kind, state::Shutdown, waiters::Ticket, work_queue::Queue};
 
-/// The future that [`Queue::get`] returns.
+/// Future returned by [`Queue::get`].
 ///
-/// It may be dropped at any time: a key that was on its way to it, and the wake-up that came with it, go to the next
-/// waiting worker. While it waits it may also keep the time for delayed keys, so poll it or drop it; do not leave it
-/// lying half awaited.
+/// It may be dropped at any time: the key that it was woken for goes to the next waiter. While it waits it may also be the
+/// timekeeper for delayed keys, so poll it or drop it; do not keep it without polling.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Get<'q, T: WorkKey, K: Kind> {
     queue: &'q Queue<T, K>,
-    /// The place among the waiting workers.
+    /// Registration as a waiter.
     ticket: Option<Ticket>,
-    /// Allocated by the one who keeps the time.
+    /// Allocated when it becomes the timekeeper.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -34,27 +33,27 @@ impl<'q, T: WorkKey, K: Kind> Get<'q, T, K> {
         Self { queue, ticket: None, sleep: None }
     }
 
-    /// One look at the queue under its lock.
-    fn look(&mut self, cx: &Context<'_>) -> Look<T, K> {
+    /// Takes a key, or registers as a waiter.
+    fn try_take(&mut self, cx: &Context<'_>) -> Attempt<T, K> {
         let shared = self.queue.shared();
-        shared.locked(|state, after| {
+        shared.locked(|state, _| {
             if let Some(ticket) = self.ticket.take() {
                 state.leave(ticket);
             }
-            if let Some(taken) = state.take(after) {
-                return Look::Done(Some(Item::new(Arc::clone(shared), taken)));
+            if let Some(taken) = state.take() {
+                return Attempt::Done(Some(Item::new(Arc::clone(shared), taken)));
             }
             if state.shutdown() != Shutdown::No {
-                return Look::Done(None);
+                return Attempt::Done(None);
             }
             let (ticket, until) = state.wait(cx.waker());
             self.ticket = Some(ticket);
-            until.map_or(Look::Wait, Look::SleepUntil)
+            until.map_or(Attempt::Wait, Attempt::SleepUntil)
         })
     }
 }
 
-enum Look<T: WorkKey, K: Kind> {
+enum Attempt<T: WorkKey, K: Kind> {
     Done(Option<Item<T, K>>),
     Wait,
     SleepUntil(Instant),
@@ -64,21 +63,21 @@ impl<T: WorkKey, K: Kind> Future for Get<'_, T, K> {
     type Output = Option<Item<T, K>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A worker that always finds a key would otherwise never let go of its thread.
+        // Cooperates with the runtime: a worker that always finds a key would otherwise never yield.
         let budget = ready!(coop::poll_proceed(cx));
         loop {
-            match self.look(cx) {
-                Look::Done(item) => {
+            match self.try_take(cx) {
+                Attempt::Done(item) => {
                     budget.made_progress();
                     return Poll::Ready(item);
                 }
-                Look::Wait => return Poll::Pending,
-                Look::SleepUntil(at) => {
+                Attempt::Wait => return Poll::Pending,
+                Attempt::SleepUntil(at) => {
                     let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(at)));
                     if sleep.deadline() != at {
                         sleep.as_mut().reset(at);
                     }
-                    // Unlocked: an earlier time that comes in meanwhile wakes us through the waker we left.
+                    // The queue is unlocked here; an earlier deadline wakes this task by its registered waker.
                     ready!(sleep.as_mut().poll(cx));
                 }
             }

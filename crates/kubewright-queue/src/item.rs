@@ -1,4 +1,4 @@
-//! A key in a worker's hands.
+//! Guard of a key that a worker processes.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -12,23 +12,23 @@ use super::{
 };
 use kubewright_core::error::OneLine;
 
-/// A key that a worker has, and nobody else until this guard is gone.
+/// Key that is handed out to one worker until this guard is dropped.
 ///
-/// Dropping the guard is client-go's `Done`, however it comes about: at the end of the loop, by `?`, by a panic, by
-/// the worker's future being cancelled. A key that was added meanwhile is handed out again then.
+/// Dropping the guard is client-go's `Done`, whether at the end of the loop, by `?`, by a panic, or by cancelling the worker's
+/// future. A key that was added meanwhile is then handed out again.
 ///
-/// Items of queues that retry have more to say at the end; each of these finishes the item:
+/// Items of queues with a limiter can also be finished by:
 ///
-/// | | limiter | the key comes back |
+/// | | limiter | the key is added again |
 /// |---|---|---|
 /// | [`forget`](Item::forget) | cleared | no |
-/// | [`retry`](Item::retry) | counts a failure | when the limiter says |
-/// | [`requeue`](Item::requeue) | counts a failure | when the limiter says; nothing is reported |
+/// | [`retry`](Item::retry) | counts a failure | after the limiter's delay |
+/// | [`requeue`](Item::requeue) | counts a failure | after the limiter's delay; no error is logged |
 /// | [`requeue_after`](Item::requeue_after) | cleared | after the delay |
-/// | [`give_up`](Item::give_up) | cleared | no; the error is reported |
+/// | [`give_up`](Item::give_up) | cleared | no; the error is logged |
 /// | dropped | keeps its count | no |
 ///
-/// Items of a [`WorkQueue`](super::WorkQueue) have no limiter to ask, so this does not compile:
+/// Items of a [`WorkQueue`](super::WorkQueue) have no limiter, so this does not compile:
 ///
 /// ```compile_fail,E0599
 /// # async fn fails(queue: kubewright::queue::WorkQueue<u32>) {
@@ -41,7 +41,7 @@ pub struct Item<T: WorkKey, K: Kind = Plain> {
     key: T,
     slot: SlotId,
     rank: Rank<K>,
-    /// Whether and how the key comes back when the guard goes.
+    /// Options with which the key is added again when the guard is dropped.
     again: Option<How<Urgency<K>>>,
 }
 
@@ -51,44 +51,43 @@ impl<T: WorkKey, K: Kind> Item<T, K> {
         Self { shared, key, slot, rank, again: None }
     }
 
-    /// The key to work on.
+    /// Returns the key.
     pub fn key(&self) -> &T {
         &self.key
     }
 }
 
 impl<T: WorkKey, K: Retrying> Item<T, K> {
-    /// How often this key has been retried since it was last forgotten.
+    /// Returns how often this key has been retried since it was last forgotten.
     pub fn requeues(&self) -> u32 {
         self.shared.limiter.num_requeues(&self.key)
     }
 
-    /// The work succeeded: the next failure of this key is its first.
+    /// Finishes the item after success: the failures of the key are forgotten.
     pub fn forget(self) {
         self.shared.limiter.forget(&self.key);
     }
 
-    /// Not finished, and not failed either: come back after `delay`. The failures so far are forgotten, as
-    /// controller-runtime does for a `RequeueAfter`.
+    /// Requeues the key after `delay`. Its failures are forgotten, as with controller-runtime's `RequeueAfter`.
     pub fn requeue_after(mut self, delay: Duration) {
         self.shared.limiter.forget(&self.key);
-        self.come_back(delay);
+        self.add_again(delay);
     }
 
-    /// Not finished, without an error to tell of: the key comes back when the limiter says so, as after a failure.
+    /// Requeues the key after the limiter's delay, as after a failure, without logging an error.
     pub fn requeue(mut self) {
         let delay = self.shared.limiter.when(&self.key);
-        self.come_back(delay);
+        self.add_again(delay);
     }
 
-    fn come_back(&mut self, delay: Duration) {
+    fn add_again(&mut self, delay: Duration) {
         let urgency = K::Order::urgency(self.rank);
         self.again = Some(How { urgency, delay: saturating_nanos(delay), retry: true });
     }
 }
 
 impl<T: WorkKey + fmt::Debug, K: Retrying> Item<T, K> {
-    /// The work failed: the key comes back when the limiter says so, with the priority it had.
+    /// Requeues the key after the limiter's delay, with the same priority, because its work failed.
     ///
     /// The error is logged as a warning, with its causes.
     pub fn retry(mut self, error: impl Into<Box<dyn Error + Send + Sync>>) {
@@ -101,10 +100,10 @@ impl<T: WorkKey + fmt::Debug, K: Retrying> Item<T, K> {
             error = %OneLine(&*error.into()),
             "work failed and will be retried"
         );
-        self.come_back(delay);
+        self.add_again(delay);
     }
 
-    /// The work failed for good: the error is reported and the key forgotten. It comes back only if somebody adds it.
+    /// Finishes the item after a permanent failure: the error is logged and the failures of the key are forgotten.
     pub fn give_up(self, error: impl Into<Box<dyn Error + Send + Sync>>) {
         tracing::error!(
             queue = self.shared.name(),
@@ -118,7 +117,7 @@ impl<T: WorkKey + fmt::Debug, K: Retrying> Item<T, K> {
 }
 
 impl<T: WorkKey> Item<T, Prioritised> {
-    /// The priority with which the key was handed out.
+    /// Returns the priority with which the key was handed out.
     pub fn priority(&self) -> i32 {
         <Prioritised as Behaviour>::Order::urgency(self.rank)
     }
@@ -126,9 +125,8 @@ impl<T: WorkKey> Item<T, Prioritised> {
 
 impl<T: WorkKey, K: Kind> Drop for Item<T, K> {
     fn drop(&mut self) {
-        let again = self.again.map(|how| (self.key.clone(), how));
         let drained = self.shared.locked(|state, after| {
-            state.done(self.slot, again, after);
+            state.done(self.slot, self.again, after);
             state.shutdown() == Shutdown::Draining && state.in_flight() == 0
         });
         if drained {

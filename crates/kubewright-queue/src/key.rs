@@ -1,10 +1,10 @@
-//! What can be a key.
+//! Bounds of keys.
 
 use std::hash::Hash;
 
-/// What a work queue can hold: small values that name work, such as [`ObjectKey`](kubewright_core::ObjectKey).
+/// Key of a work queue: a small value that identifies work, such as [`ObjectKey`](kubewright_core::ObjectKey).
 ///
-/// Implemented for everything that fits; there is nothing to implement by hand.
+/// Implemented for every type that meets the bounds.
 pub trait WorkKey: Clone + Eq + Hash + Send + 'static {}
 
 impl<T: Clone + Eq + Hash + Send + 'static> WorkKey for T {}

@@ -1,4 +1,4 @@
-//! The three kinds of queue, and what each can do.
+//! Kinds of queues and their abilities.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::{
     order::{ByPriority, Fifo, Order},
 };
 
-/// What sets one kind of queue apart from another: [`Plain`], [`RateLimited`] or [`Prioritised`].
+/// Kind of a queue: [`Plain`], [`RateLimited`] or [`Prioritised`].
 ///
-/// Sealed: the kinds are these three.
+/// Sealed.
 pub trait Kind: Behaviour {}
 
 /// Queues whose items can be retried: [`RateLimited`] and [`Prioritised`].
@@ -22,7 +22,7 @@ pub trait Retrying: Kind {}
 #[derive(Debug, Clone, Copy)]
 pub enum Plain {}
 
-/// The same, with a rate limiter for retries. The kind of a [`RateLimitingQueue`](super::RateLimitingQueue).
+/// First in, first out, with delays and a rate limiter for retries. The kind of a [`RateLimitingQueue`](super::RateLimitingQueue).
 #[derive(Debug, Clone, Copy)]
 pub enum RateLimited {}
 
@@ -36,19 +36,19 @@ impl Kind for Prioritised {}
 impl Retrying for RateLimited {}
 impl Retrying for Prioritised {}
 
-/// The inside of [`Kind`], out of reach for other crates.
+/// Private part of [`Kind`].
 pub trait Behaviour: 'static {
-    /// Who is next.
+    /// Order of the ready keys.
     type Order: Order;
 
-    /// The limiter of a queue that is built without one.
+    /// Creates the limiter of a queue that is built without one.
     fn default_limiter<T: WorkKey>() -> Box<dyn RateLimiter<T>>;
 }
 
-/// What is said about the place of a key that is added to a queue of this kind.
+/// Priority of an addition to a queue of this kind.
 pub(super) type Urgency<K> = <<K as Behaviour>::Order as Order>::Urgency;
 
-/// The place of a key in a queue of this kind.
+/// Place of a key in the order of a queue of this kind.
 pub(super) type Rank<K> = <<K as Behaviour>::Order as Order>::Rank;
 
 impl Behaviour for Plain {
@@ -70,8 +70,7 @@ impl Behaviour for RateLimited {
 impl Behaviour for Prioritised {
     type Order = ByPriority;
 
-    /// As in controller-runtime, per key only: a bucket over all keys would hold up the important ones because of the
-    /// others.
+    /// Per key only, as in controller-runtime: a bucket over all keys would delay keys of high priority.
     fn default_limiter<T: WorkKey>() -> Box<dyn RateLimiter<T>> {
         Box::new(ItemExponentialFailure::new(Duration::from_millis(5), Duration::from_secs(1000)))
     }

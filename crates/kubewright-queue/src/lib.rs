@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 //!
-//! Work queues: from "something happened to this key" to "a worker has it".
+//! Rate-limited work queues.
 //!
-//! Event handlers add keys, workers get them. Between the two a queue promises what client-go's `util/workqueue` does:
+//! Event handlers add keys, workers get them. The guarantees are those of client-go's `util/workqueue`:
 //!
 //! - a key that is added ten times before a worker comes is handed out once;
-//! - a key is never in the hands of two workers; if it is added while one has it, it is handed out again afterwards;
-//! - a key that was added is handed out, whatever else happens, until the queue is shut down.
+//! - a key is never handed out to two workers at once; if it is added while it is in flight, it is handed out again afterwards;
+//! - a key that was added is handed out, until the queue is shut down.
 //!
 //! | queue | use it when |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | [`PriorityQueue`] | and some keys are more urgent than others, such as live changes than an initial list |
 //!
 //! All three are one type, [`Queue`], with different abilities, and all three can delay keys
-//! ([`add_after`](Queue::add_after)). An item that cannot be retried has no `retry`; there is nothing to misuse.
+//! ([`add_after`](Queue::add_after)). Items of queues without a limiter have no `retry`.
 //!
 //! ```
 //! use kubewright::{ObjectKey, queue::RateLimitingQueue};
@@ -37,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! # For those who know client-go
+//! # Coming from client-go
 //!
 //! | Go | here |
 //! |---|---|
@@ -53,19 +53,18 @@
 //!
 //! - Hold the item while you work. `let key = queue.get().await?.key().clone();` drops the guard in the same line, and
 //!   the key may be handed out to another worker while you are at it.
-//! - A queue carries keys, not news: by the time a worker has the key, the object may have changed again or be gone. Read
+//! - A queue carries keys, not events: by the time a worker has the key, the object may have changed again or be gone. Read
 //!   the state when the work begins.
-//! - [`forget`](Item::forget) a key when its work succeeds. Otherwise its failures add up over its lifetime, and the
-//!   limiter remembers it for ever.
+//! - [`forget`](Item::forget) a key when its work succeeds. Otherwise its failures add up over its lifetime, and stay in
+//!   the memory of the limiter.
 //!
 //! # How it is built
 //!
-//! One `lock` guards the `state`: `arrivals` are sorted into the `slots`, which hold each key once, `order` says who is
-//! next, `delays` who has to wait, and `waiters` who wants to be woken. What belongs to others (waking tasks, dropping
-//! keys) happens after unlocking. No task and no timer belongs to a queue: while workers wait, one of them keeps the time
-//! for delayed keys. The numbers behind these choices are in docs/performance.md, the reasons in docs/decisions/0004-work-queue.md.
+//! One mutex guards the `state`: `slots` hold each key once, `order` holds the ready keys, `delays` those that wait for their
+//! time, and `waiters` the tasks blocked in `get`. Tasks are woken and keys dropped after unlocking, because both run code of
+//! the caller. A queue has no task and no timer of its own: one of the waiters sleeps until the earliest deadline. The reasons
+//! are in docs/decisions/0004-work-queue.md.
 
-mod arrivals;
 mod builder;
 mod delays;
 mod get;
@@ -82,7 +81,6 @@ mod rate_limiting;
 mod shared;
 mod slots;
 mod state;
-mod table;
 mod waiters;
 mod work_queue;
 

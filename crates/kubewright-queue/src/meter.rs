@@ -1,22 +1,21 @@
-//! The numbers behind the metrics of one queue, kept under the queue's own lock.
+//! Counters of one queue, guarded by the queue's own lock.
 //!
-//! The queue is locked anyway when something is worth counting, so these are plain integers: no atomics, no second
-//! lock. They become metrics only when somebody scrapes, see [`QueueMetrics`](super::QueueMetrics).
+//! The queue is locked whenever something is counted, so these are plain integers. They become metrics when they are scraped, see [`QueueMetrics`](super::QueueMetrics).
 
 use super::slots::SlotId;
 
-/// One more than the number of bounds: the last bucket has none.
+/// Number of buckets; the last has no bound.
 const BUCKETS: usize = 13;
 
-/// client-go's bounds: 10 ns, then times ten, twelve of them.
+/// client-go's bounds: twelve powers of ten from 10 ns.
 pub(super) const BOUNDS: [f64; BUCKETS - 1] =
     [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
-/// Durations by size.
+/// Histogram of durations.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Histogram {
     pub(super) buckets: [u64; BUCKETS],
-    /// In nanoseconds; wide enough for ever.
+    /// In nanoseconds.
     sum: u128,
 }
 
@@ -45,7 +44,7 @@ impl Histogram {
     }
 }
 
-/// What only ever grows.
+/// Counters and histograms.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Totals {
     pub(super) adds: u64,
@@ -63,7 +62,7 @@ impl Totals {
     }
 }
 
-/// All numbers of a queue at one moment.
+/// Metrics of a queue at one moment.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reading {
     pub(super) totals: Totals,
@@ -106,8 +105,8 @@ impl Meter {
         self.totals.work_duration.observe(now.saturating_sub(taken));
     }
 
-    /// The queue has given its memory back; so do we.
-    pub(super) fn slots_are_gone(&mut self) {
+    /// Frees the times when the queue has freed its slots.
+    pub(super) fn clear_times(&mut self) {
         self.times = Vec::new();
     }
 

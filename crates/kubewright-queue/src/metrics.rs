@@ -1,4 +1,4 @@
-//! client-go's metrics of work queues, for Prometheus.
+//! Prometheus metrics of work queues, named as in client-go.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use prometheus_client::{
 
 use super::meter::{BOUNDS, Histogram, Reading, Totals};
 
-/// The metrics of a set of queues, under the names that client-go and controller-runtime give them.
+/// Metrics of a set of queues, named as in client-go and controller-runtime.
 ///
 /// | metric | type | |
 /// |---|---|---|
@@ -23,12 +23,12 @@ use super::meter::{BOUNDS, Histogram, Reading, Totals};
 /// | `workqueue_adds_total` | counter | keys that came in, without duplicates |
 /// | `workqueue_queue_duration_seconds` | histogram | from becoming ready to being taken |
 /// | `workqueue_work_duration_seconds` | histogram | from being taken to being done |
-/// | `workqueue_unfinished_work_seconds` | gauge | age of what workers have, in sum: grows when they hang |
-/// | `workqueue_longest_running_processor_seconds` | gauge | age of the oldest of these |
+/// | `workqueue_unfinished_work_seconds` | gauge | total age of the keys in flight: grows when workers hang |
+/// | `workqueue_longest_running_processor_seconds` | gauge | age of the oldest key in flight |
 /// | `workqueue_retries_total` | counter | keys added with a delay |
 ///
 /// Each has the labels `name` and `controller`, both the name of the queue. Queues of the same name are one series,
-/// which outlives them. The gauges are right at the moment of the scrape; nothing runs in between.
+/// which outlives them. The gauges are computed at the scrape.
 ///
 /// ```
 /// use kubewright::queue::{QueueMetrics, WorkQueue};
@@ -52,30 +52,29 @@ pub struct QueueMetrics {
 
 #[derive(Default)]
 struct Series {
-    /// What queues counted that are gone.
+    /// Totals of queues that were dropped.
     retired: Totals,
     live: Vec<Live>,
 }
 
 struct Live {
     probe: Weak<dyn Probe>,
-    /// The totals of the last scrape: they stand in for a queue that is being dropped and has not been retired yet, so
-    /// that no counter ever steps back.
+    /// Totals of the last scrape, used while the queue is being dropped and not retired yet, so that no counter decreases.
     last: Totals,
 }
 
-/// A queue, seen by those who measure it.
+/// Queue whose metrics can be read.
 pub(super) trait Probe: Send + Sync {
     fn read(&self) -> Reading;
 }
 
 impl QueueMetrics {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The set of the process, in which named queues are measured unless they are built with another.
+    /// Returns the set of the process, the default of named queues.
     pub fn global() -> &'static Self {
         static GLOBAL: LazyLock<QueueMetrics> = LazyLock::new(QueueMetrics::new);
         &GLOBAL
@@ -86,12 +85,12 @@ impl QueueMetrics {
         self.series.lock().entry(Arc::clone(name)).or_default().live.push(live);
     }
 
-    /// A queue is gone.
+    /// Adds the totals of a dropped queue.
     pub(super) fn retire(&self, name: &str, totals: &Totals) {
         let mut all = self.series.lock();
         if let Some(series) = all.get_mut(name) {
-            // The queue is past upgrading, and its last scrape had at most what it has now; of several that go at the
-            // same time any one will do, since each takes out one and adds its own totals.
+            // The queue can no longer be upgraded, and its last scrape had at most its present totals. If several are
+            // dropped at once, any entry will do: each removes one and adds its own totals.
             if let Some(gone) = series.live.iter().position(|live| live.probe.strong_count() == 0) {
                 series.live.swap_remove(gone);
             }
@@ -117,7 +116,7 @@ impl QueueMetrics {
                     sum.depth += one.depth;
                     sum.unfinished_nanos += one.unfinished_nanos;
                     sum.longest_nanos = sum.longest_nanos.max(one.longest_nanos);
-                    // We may hold the last reference by now, and dropping a queue takes the lock that we have.
+                    // This may be the last reference, and dropping a queue takes the lock that is held here.
                     dropped.push(queue);
                 }
                 (Arc::clone(name), sum)

@@ -1,40 +1,39 @@
-//! In which order ready keys are handed out.
+//! Orders of ready keys.
 
 use std::{cmp::Reverse, collections::BTreeMap, collections::VecDeque};
 
 use super::slots::SlotId;
 
-/// The ready keys and who is next. Keys that are in flight are never in here.
+/// Ready keys in their order. Keys in flight are not among them.
 pub trait Order: Default + Send + 'static {
-    /// What whoever adds a key says about its place.
+    /// Priority given with an addition.
     type Urgency: Copy + Default + Send;
-    /// The place itself.
+    /// Place in the order.
     type Rank: Copy + Default + Send;
 
     /// Whether a key is either waiting for its time or ready, never both, as in controller-runtime's priority
-    /// queue: adding a waiting key makes it ready now. In client-go's queues the delay goes on beside it and brings
-    /// the key once more.
+    /// queue: adding a waiting key makes it ready now. In client-go's queues the delay continues and
+    /// makes the key ready once more.
     const ONE_PLACE_PER_KEY: bool;
 
-    /// Whether keys are handed out in the order in which they became ready, so that none that is ready can be
-    /// overtaken by one that becomes so.
+    /// Whether keys are handed out in the order in which they became ready.
     const BY_ARRIVAL: bool;
 
-    /// A new place at the end of those of the same urgency.
+    /// Returns a new place behind all of the same urgency.
     fn rank(&mut self, urgency: Self::Urgency) -> Self::Rank;
-    /// The urgency of a place.
+    /// Returns the urgency of a place.
     fn urgency(rank: Self::Rank) -> Self::Urgency;
     /// Whether a key at `rank` moves forward when it is added again with this urgency.
     fn is_more_urgent(urgency: Self::Urgency, rank: Self::Rank) -> bool;
-    /// Puts a key in.
+    /// Adds a key.
     fn push(&mut self, rank: Self::Rank, slot: SlotId);
-    /// Takes a key out of the middle.
+    /// Removes a key.
     fn remove(&mut self, rank: Self::Rank);
-    /// The key that is next.
+    /// Returns the first key.
     fn first(&self) -> Option<SlotId>;
-    /// Takes out the key that is next.
+    /// Removes the first key.
     fn pop(&mut self) -> Option<SlotId>;
-    /// How many keys could be handed out.
+    /// Returns the number of keys.
     fn len(&self) -> usize;
 }
 
@@ -44,7 +43,7 @@ pub struct Fifo {
     ring: VecDeque<SlotId>,
 }
 
-/// Above this capacity an emptied ring is given back instead of kept for the next burst.
+/// Capacity above which an emptied ring is freed instead of kept for the next burst.
 const KEEP: usize = 4096;
 
 impl Order for Fifo {

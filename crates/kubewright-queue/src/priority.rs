@@ -1,4 +1,4 @@
-//! Priorities: the important keys first.
+//! Priority queue.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{
 /// keys became ready.
 ///
 /// A key has one place. Adding a key that is queued or waiting gives it the higher of the two priorities and the earlier
-/// of the two times; it goes to the end of its new priority. A key that a worker has keeps its place and is passed over
-/// until the worker is done.
+/// of the two times; it goes to the end of its new priority. A key in flight keeps its place and is skipped until its
+/// worker is done.
 ///
 /// Built without a limiter, retries back off per key from 5 ms to 1000 s.
 ///
@@ -33,11 +33,10 @@ use super::{
 /// ```
 pub type PriorityQueue<T> = Queue<T, Prioritised>;
 
-/// For what is not news: objects of an initial list and resyncs. A restart then does not make live changes wait behind
-/// every object there is.
+/// Priority of objects of an initial list and of resyncs, so that changes do not wait behind all objects after a restart.
 pub const LOW_PRIORITY: i32 = -100;
 
-/// How to add a key to a [`PriorityQueue`].
+/// Options of an addition to a [`PriorityQueue`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AddOptions {
     priority: i32,
@@ -46,26 +45,26 @@ pub struct AddOptions {
 }
 
 impl AddOptions {
-    /// Priority zero, at once.
+    /// Creates options with priority zero and no delay.
     pub const fn new() -> Self {
         Self { priority: 0, after: Duration::ZERO, rate_limited: false }
     }
 
-    /// Higher goes first; zero is normal, [`LOW_PRIORITY`] is for what can wait.
+    /// Sets the priority. Higher goes first; zero is normal, [`LOW_PRIORITY`] is for work that can wait.
     #[must_use]
     pub const fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Not before so much time has passed.
+    /// Sets a delay.
     #[must_use]
     pub const fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
         self
     }
 
-    /// Counts a failure of the key, and waits as the limiter says. Together with [`after`](Self::after) the shorter of
+    /// Counts a failure of the key, and delays it as the limiter says. Together with [`after`](Self::after) the shorter of
     /// the two counts.
     #[must_use]
     pub const fn rate_limited(mut self) -> Self {
@@ -75,7 +74,7 @@ impl AddOptions {
 }
 
 impl<T: WorkKey> PriorityQueue<T> {
-    /// Asks for work on a key with a priority, a delay, or as a retry.
+    /// Adds a key with a priority, a delay, or as a retry.
     pub fn add_with(&self, key: T, options: AddOptions) {
         let AddOptions { priority, mut after, rate_limited } = options;
         if rate_limited {

@@ -1,4 +1,4 @@
-//! Retries: what queues with a limiter can do.
+//! Rate-limiting queue.
 
 use super::{
     key::WorkKey,
@@ -14,7 +14,7 @@ use super::{
 pub type RateLimitingQueue<T> = Queue<T, RateLimited>;
 
 impl<T: WorkKey, K: Retrying> Queue<T, K> {
-    /// Counts a failure of the key and asks for work on it when the limiter says so.
+    /// Counts a failure of the key and adds it after the limiter's delay.
     ///
     /// A worker that has the key uses [`Item::retry`](super::Item::retry) instead.
     pub fn add_rate_limited(&self, key: T) {
@@ -22,12 +22,12 @@ impl<T: WorkKey, K: Retrying> Queue<T, K> {
         self.shared().add(key, How { delay: saturating_nanos(delay), retry: true, ..How::default() });
     }
 
-    /// The next failure of the key is its first. The key stays where it is.
+    /// Forgets the failures of the key. Its place in the queue does not change.
     pub fn forget(&self, key: &T) {
         self.shared().limiter.forget(key);
     }
 
-    /// How often the key has failed since it was last forgotten.
+    /// Returns how often the key has failed since it was last forgotten.
     pub fn num_requeues(&self, key: &T) -> u32 {
         self.shared().limiter.num_requeues(key)
     }

@@ -1,4 +1,4 @@
-//! What all handles, guards and waiting workers of one queue share.
+//! State that the handles, guards and waiters of one queue share.
 
 use std::sync::{Arc, Weak};
 
@@ -18,10 +18,10 @@ use super::{
 pub(super) struct Shared<T: WorkKey, K: Kind> {
     state: Lock<State<T, K::Order>>,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
-    /// Somebody may be waiting for the last key in flight.
+    /// Notified when the last key in flight is done.
     pub(super) drained: Notify,
     name: Option<Arc<str>>,
-    /// Where the numbers of this queue are to be found, for a queue that is measured.
+    /// Metrics that the queue is attached to, if it is measured.
     metrics: Option<QueueMetrics>,
 }
 
@@ -53,16 +53,16 @@ impl<T: WorkKey, K: Kind> Shared<T, K> {
 
     /// Adds a key.
     pub(super) fn add(&self, key: T, how: How<Urgency<K>>) {
-        let (hash, copy) = (hash_of(&key), key.clone());
-        self.locked(|state, after| state.add(hash, key, copy, how, after));
+        let hash = hash_of(&key);
+        self.locked(|state, after| state.add(hash, key, how, after));
     }
 
-    /// Does something with the queue locked, and what follows from it once it is unlocked again.
+    /// Calls `act` with the queue locked; wakes waiters and drops keys once it is unlocked.
     pub(super) fn locked<R>(&self, act: impl FnOnce(&mut State<T, K::Order>, &mut After<T>) -> R) -> R {
         let mut after = After::default();
         let mut state = self.state.lock();
         let result = act(&mut state, &mut after);
-        state.settle(&mut after);
+        state.update_waiters(&mut after);
         drop(state);
         after.wakes.wake();
         result
@@ -71,7 +71,7 @@ impl<T: WorkKey, K: Kind> Shared<T, K> {
 
 impl<T: WorkKey, K: Kind> Probe for Shared<T, K> {
     fn read(&self) -> Reading {
-        self.locked(State::read_meter).unwrap_or_default()
+        self.locked(|state, _| state.read_meter()).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Every key that a queue knows, stored once: a slab of slots and a hash table from key to slot.
+//! Storage of the keys of a queue, each once: a slab of slots and a hash table from key to slot.
 //!
-//! All other parts of the queue (ready order, delays, guards) speak of a key by its slot number, so they move four bytes
-//! and never hash or compare the key again.
+//! The other parts of the queue (ready order, delays, guards) refer to a key by its slot number, so they move four bytes and
+//! never hash or compare the key again.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -9,10 +9,11 @@ use std::{
 };
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
-use super::{delays::Time, table::Table};
+use super::delays::Deadline;
 
-/// The number of a slot.
+/// Number of a slot.
 pub(super) type SlotId = u32;
 
 /// The slot's key must be worked on: it is in the ready order, or parked until the worker that has it is done.
@@ -20,28 +21,21 @@ pub(super) const READY: u8 = 1;
 /// A worker has the key.
 pub(super) const IN_FLIGHT: u8 = 2;
 
-/// No delay is running.
-const NOT_WAITING: u64 = u64::MAX;
+/// Latest time that a delay can end.
+pub(super) const LATEST: u64 = u64::MAX - 1;
 
-/// The latest time that a delay can end.
-pub(super) const LATEST: u64 = NOT_WAITING - 1;
-
-/// Above this many slots an emptied slab is given back instead of kept for the next burst.
+/// Number of slots above which an emptied slab is freed instead of kept for the next burst.
 const KEEP: usize = 4096;
 
-/// What the queue knows about one key.
+/// State of one key.
 pub(super) struct Slot<T, R> {
     /// `None` only while the slot is free.
     key: Option<T>,
-    /// What the next worker gets.
-    copy: Option<T>,
-    /// When a delay ends, in nanoseconds of the queue's clock, or [`NOT_WAITING`].
-    waits_until: u64,
-    /// The place in the ready order, for orders that have places.
+    hash: u64,
+    /// End of the delay that is running.
+    pub(super) deadline: Option<Deadline>,
+    /// Place in the ready order, for orders that have places.
     pub(super) rank: R,
-    pub(super) hash: u32,
-    /// Which of the entries for that time is ours.
-    wait_tag: u16,
     /// [`READY`] and [`IN_FLIGHT`].
     pub(super) marks: u8,
 }
@@ -52,39 +46,7 @@ impl<T, R> Slot<T, R> {
     }
 
     pub(super) fn waits(&self) -> bool {
-        self.waits_until != NOT_WAITING
-    }
-
-    /// When the delay ends; after everything else if there is none.
-    pub(super) fn waits_until(&self) -> u64 {
-        self.waits_until
-    }
-
-    pub(super) fn wait(&mut self, time: Time) {
-        self.waits_until = time.at;
-        self.wait_tag = time.tag;
-    }
-
-    pub(super) fn stop_waiting(&mut self) {
-        self.waits_until = NOT_WAITING;
-    }
-
-    /// A copy for the next worker, given back if there is one already.
-    pub(super) fn offer_copy(&mut self, key: T) -> Option<T> {
-        if self.copy.is_some() {
-            return Some(key);
-        }
-        self.copy = Some(key);
-        None
-    }
-
-    /// The copy for a worker. If a delay is running as well, another worker will need one.
-    pub(super) fn take_copy(&mut self) -> T
-    where
-        T: Clone,
-    {
-        let copy = if self.waits() { self.copy.clone() } else { self.copy.take() };
-        copy.expect("a slot that is ready or waiting has its copy")
+        self.deadline.is_some()
     }
 
     fn in_use(&self) -> bool {
@@ -92,113 +54,75 @@ impl<T, R> Slot<T, R> {
     }
 }
 
-/// The slab and its table.
+/// Slab and table.
 pub(super) struct Slots<T, R> {
-    table: Table,
+    table: HashTable<SlotId>,
     slab: Vec<Slot<T, R>>,
     free: Vec<SlotId>,
-    /// Slots that nobody needed any more when they were last looked at. They are still in the table: taking them out one
-    /// by one would wait for memory each time, in a batch the waits overlap.
-    unused: Vec<SlotId>,
 }
 
-/// The hash of a key, computed before anything is locked. The seed is fixed, so that two runs do the same.
-pub(super) fn hash_of<T: Hash>(key: &T) -> u32 {
-    let hash = FixedState::with_seed(0).hash_one(key);
-    // foldhash is good in all bits; half of them are plenty for a table that also compares keys.
-    (hash >> 32) as u32
+/// Hashes a key, before anything is locked. The seed is fixed, so that equal runs behave equally.
+pub(super) fn hash_of<T: Hash>(key: &T) -> u64 {
+    FixedState::with_seed(0).hash_one(key)
 }
 
 impl<T: Clone + Eq, R: Copy + Default> Slots<T, R> {
     pub(super) fn new() -> Self {
-        Self { table: Table::default(), slab: Vec::new(), free: Vec::new(), unused: Vec::new() }
+        Self { table: HashTable::new(), slab: Vec::new(), free: Vec::new() }
     }
 
-    /// Prepares for a batch of [`find_or_insert`](Self::find_or_insert).
-    pub(super) fn expect(&self, hashes: impl Iterator<Item = u32>) {
-        self.table.touch(hashes);
-    }
-
-    /// The slot of a key. What is not needed of `key` and `copy` goes to the garbage.
-    ///
-    /// The copy is for the worker that takes the key next. Whoever adds a key makes it, because the memory behind the key
-    /// is then in the cache; when the key is handed out it may be cold, and everybody would wait for it behind the lock.
-    pub(super) fn find_or_insert(&mut self, hash: u32, key: T, copy: T, garbage: &mut Garbage<T>) -> SlotId {
-        let same = |slot: SlotId| self.slab[slot as usize].key.as_ref().is_some_and(|known| *known == key);
-        if let Some(id) = self.table.find(hash, same) {
-            garbage.throw(Some(key));
-            garbage.throw(self[id].offer_copy(copy));
-            return id;
+    /// Returns the slot of a key. A key that is stored already goes to the garbage.
+    pub(super) fn find_or_insert(&mut self, hash: u64, key: T, garbage: &mut Garbage<T>) -> SlotId {
+        let Self { table, slab, free } = self;
+        if let Some(id) = table.find(hash, |id| slab[*id as usize].key.as_ref() == Some(&key)) {
+            garbage.push(key);
+            return *id;
         }
-        let id = if let Some(id) = self.free.pop() {
-            let slot = &mut self[id];
-            slot.key = Some(key);
-            slot.copy = Some(copy);
-            slot.hash = hash;
+        let slot = Slot { key: Some(key), hash, deadline: None, rank: R::default(), marks: 0 };
+        let id = if let Some(id) = free.pop() {
+            slab[id as usize] = slot;
             id
         } else {
-            let id = SlotId::try_from(self.slab.len()).expect("fewer than four billion keys fit in memory");
-            self.slab.push(Slot {
-                key: Some(key),
-                copy: Some(copy),
-                waits_until: NOT_WAITING,
-                rank: R::default(),
-                hash,
-                wait_tag: 0,
-                marks: 0,
-            });
-            id
+            slab.push(slot);
+            SlotId::try_from(slab.len() - 1).expect("fewer than four billion keys fit in memory")
         };
-        self.table.insert(hash, id);
+        table.insert_unique(hash, id, |id| slab[*id as usize].hash);
         id
     }
 
-    /// Something no longer needs the slot; perhaps nothing does. [`sweep`](Self::sweep) will see.
-    pub(super) fn release(&mut self, id: SlotId) {
-        if !self[id].in_use() {
-            self.unused.push(id);
-        }
+    /// Returns a copy of the key for a worker.
+    pub(super) fn key(&self, id: SlotId) -> T {
+        self[id].key.clone().expect("a slot that is ready has its key")
     }
 
-    /// How many slots wait to be swept.
-    pub(super) fn unused(&self) -> usize {
-        self.unused.len()
-    }
-
-    /// Forgets the keys of unused slots.
-    pub(super) fn sweep(&mut self, garbage: &mut Garbage<T>) {
-        let mut unused = std::mem::take(&mut self.unused);
-        self.table.touch(unused.iter().map(|id| self[*id].hash));
-        for id in unused.drain(..) {
-            let slot = &mut self.slab[id as usize];
-            // It may have come into use again, or be in the list twice.
-            if slot.in_use() || slot.key.is_none() {
-                continue;
-            }
-            garbage.throw(slot.key.take());
-            garbage.throw(slot.copy.take());
-            self.table.remove(slot.hash, id);
-            self.free.push(id);
+    /// Frees the slot if its key is neither ready, in flight nor waiting.
+    pub(super) fn release(&mut self, id: SlotId, garbage: &mut Garbage<T>) {
+        let slot = &mut self.slab[id as usize];
+        if slot.in_use() {
+            return;
         }
-        self.unused = unused;
+        let Some(key) = slot.key.take() else { return };
+        garbage.push(key);
+        if let Ok(entry) = self.table.find_entry(slot.hash, |other| *other == id) {
+            entry.remove();
+        }
+        self.free.push(id);
         if self.table.is_empty() && self.slab.len() > KEEP {
             *self = Self::new();
         }
     }
 
-    /// Whether the slot waits for this very time; one that is free, or gone with a slab that was given back, does not.
-    pub(super) fn waits_for(&self, id: SlotId, time: Time) -> bool {
-        self.slab
-            .get(id as usize)
-            .is_some_and(|slot| slot.waits_until == time.at && slot.wait_tag == time.tag)
+    /// Whether the slot waits for this deadline. A slot that is free, or was freed with its slab, does not.
+    pub(super) fn waits_for(&self, id: SlotId, deadline: Deadline) -> bool {
+        self.slab.get(id as usize).is_some_and(|slot| slot.deadline == Some(deadline))
     }
 
-    /// How many slots there are, free ones included.
+    /// Number of slots, free ones included.
     pub(super) fn capacity(&self) -> usize {
         self.slab.len()
     }
 
-    /// The slots that have a key.
+    /// Slots that have a key.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot<T, R>)> {
         (0..).zip(&self.slab).filter(|(_, slot)| slot.key.is_some())
     }
@@ -218,25 +142,18 @@ impl<T, R> IndexMut<SlotId> for Slots<T, R> {
     }
 }
 
-/// Keys to drop once the queue is unlocked: what happens when a key is dropped is somebody else's code.
-pub(super) struct Garbage<T> {
-    /// Often there is at most one: it needs no allocation.
-    first: Option<T>,
-    rest: Vec<T>,
-}
+/// Keys to drop once the queue is unlocked, because dropping a key runs the caller's code. An operation drops at most one key,
+/// but for shutting down.
+pub(super) struct Garbage<T>(smallvec::SmallVec<[T; 1]>);
 
 impl<T> Garbage<T> {
-    pub(super) fn throw(&mut self, key: Option<T>) {
-        if self.first.is_none() {
-            self.first = key;
-        } else {
-            self.rest.extend(key);
-        }
+    pub(super) fn push(&mut self, key: T) {
+        self.0.push(key);
     }
 }
 
 impl<T> Default for Garbage<T> {
     fn default() -> Self {
-        Self { first: None, rest: Vec::new() }
+        Self(smallvec::SmallVec::new())
     }
 }

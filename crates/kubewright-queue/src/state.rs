@@ -1,18 +1,17 @@
-//! What a queue is while it is locked: the rules of adding, handing out and finishing keys.
+//! State of a queue behind its lock: the rules of adding, handing out and finishing keys.
 //!
 //! A key is in up to three conditions at once. *Ready*: it must be worked on. *In flight*: a worker has it. *Waiting*:
 //! a delay is running. Ready and in flight together means parked: the key was added while a worker had it, and goes
-//! into the ready order when that worker is done. A key in none of the three is forgotten.
+//! into the ready order when that worker is done. A key in none of the three is removed.
 //!
-//! Keys are ordered by the time at which they became ready, not by the time at which somebody looked: whoever puts a
-//! key into the ready order first puts in those that have become due.
+//! Keys are ordered by the time at which they became ready, not by the time of the operation that notices it: before a key
+//! goes into the ready order, all keys that are due go there.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
-    arrivals::{Arrival, Arrivals},
     delays::Delays,
     key::WorkKey,
     meter::{Meter, Reading},
@@ -21,12 +20,7 @@ use super::{
     waiters::{Ticket, Waiters, Wakes},
 };
 
-/// How many finished keys are forgotten together: enough that waits for memory overlap, and few enough that nobody waits
-/// long for the lock.
-const BATCH: usize = 32;
-
 pub(super) struct State<T, O: Order> {
-    arrivals: Arrivals<T, O::Urgency>,
     slots: Slots<T, O::Rank>,
     ready: O,
     /// Keys that are ready and in flight.
@@ -35,8 +29,6 @@ pub(super) struct State<T, O: Order> {
     delays: Delays,
     waiters: Waiters,
     shutdown: Shutdown,
-    /// One of the arrivals has a delay, so the time of those after it matters.
-    timed: bool,
     /// Time zero of this queue's clock.
     epoch: Instant,
     meter: Option<Box<Meter>>,
@@ -44,32 +36,32 @@ pub(super) struct State<T, O: Order> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shutdown {
-    /// Keys come and go.
+    /// Keys are added and handed out.
     No,
-    /// No new keys; what is there is still handed out.
+    /// New keys are dropped; those in the queue are still handed out.
     Begun,
-    /// The same, and somebody waits for what is in flight.
+    /// As `Begun`, and a task waits for the keys in flight.
     Draining,
 }
 
-/// How a key is to be added.
+/// Options of an addition.
 #[derive(Clone, Copy, Default)]
 pub(super) struct How<U> {
     pub(super) urgency: U,
     /// In nanoseconds.
     pub(super) delay: u64,
-    /// Whether this counts as a retry in the metrics.
+    /// Whether the metrics count it as a retry.
     pub(super) retry: bool,
 }
 
-/// What a worker takes away.
+/// Key that is handed out to a worker.
 pub(super) struct Taken<T, R> {
     pub(super) slot: SlotId,
     pub(super) key: T,
     pub(super) rank: R,
 }
 
-/// What is to be done once the queue is unlocked.
+/// Work to do once the queue is unlocked.
 pub(super) struct After<T> {
     pub(super) wakes: Wakes,
     pub(super) garbage: Garbage<T>,
@@ -84,7 +76,6 @@ impl<T> Default for After<T> {
 impl<T: WorkKey, O: Order> State<T, O> {
     pub(super) fn new(epoch: Instant, measured: bool) -> Self {
         Self {
-            arrivals: Arrivals::new(),
             slots: Slots::new(),
             ready: O::default(),
             parked: 0,
@@ -92,97 +83,62 @@ impl<T: WorkKey, O: Order> State<T, O> {
             delays: Delays::default(),
             waiters: Waiters::default(),
             shutdown: Shutdown::No,
-            timed: false,
             epoch,
             meter: measured.then(Box::default),
         }
     }
 
-    /// Adds a key; `copy` is for the worker that takes it.
-    pub(super) fn add(&mut self, hash: u32, key: T, copy: T, how: How<O::Urgency>, after: &mut After<T>) {
+    /// Adds a key.
+    pub(super) fn add(&mut self, hash: u64, key: T, how: How<O::Urgency>, after: &mut After<T>) {
         if self.shutdown != Shutdown::No {
-            after.garbage.throw(Some(key));
-            after.garbage.throw(Some(copy));
+            after.garbage.push(key);
             return;
         }
-        // Delays make the order depend on the time, and so do the metrics.
-        let timed = how.delay > 0 || !self.delays.is_empty() || self.meter.is_some() || self.timed;
-        self.timed = timed;
-        let at = timed.then(|| nanos_since(self.epoch));
-        self.arrivals.push(Arrival { key, copy, hash, how, at });
-        let backlog = self.ready.len() > 0 && self.waiters.nobody_waits();
-        if !backlog || self.arrivals.is_full() {
-            self.sort_in(after);
-        }
-    }
-
-    /// Sorts in the keys that were added.
-    fn sort_in(&mut self, after: &mut After<T>) {
-        if self.arrivals.is_empty() {
-            return;
-        }
-        let mut arrivals = self.arrivals.take();
-        self.slots.expect(arrivals.iter().map(|arrival| arrival.hash));
-        for Arrival { key, copy, hash, how, at } in arrivals.drain(..) {
-            let mut clock = Clock { epoch: self.epoch, now: at };
-            if at.is_some() {
-                self.advance(&mut clock);
-            }
-            let slot = self.slots.find_or_insert(hash, key, copy, &mut after.garbage);
-            self.add_slot(slot, how, &mut clock);
-        }
-        self.arrivals.give_back(arrivals);
-        self.timed = false;
-    }
-
-    /// The next key, if one is ready.
-    pub(super) fn take(&mut self, after: &mut After<T>) -> Option<Taken<T, O::Rank>> {
         let mut clock = Clock::new(self.epoch);
-        // With one line for all, what is ready came before what has been added or become due since.
+        self.advance(&mut clock);
+        let slot = self.slots.find_or_insert(hash, key, &mut after.garbage);
+        self.add_slot(slot, how, &mut clock);
+    }
+
+    /// Removes the first ready key for a worker.
+    pub(super) fn take(&mut self) -> Option<Taken<T, O::Rank>> {
+        let mut clock = Clock::new(self.epoch);
+        // In arrival order, a key that is ready comes before all that have become due since.
         if !O::BY_ARRIVAL || self.ready.len() == 0 {
-            self.catch_up(&mut clock, after);
-        }
-        if self.arrivals.may_have(self.slots[self.ready.first()?].hash) {
-            // The key may have been added again before now.
-            self.sort_in(after);
+            self.advance(&mut clock);
         }
         let slot = self.ready.pop()?;
         let entry = &mut self.slots[slot];
-        if entry.waits() && entry.waits_until() <= clock.now() {
+        if entry.deadline.is_some_and(|deadline| deadline.at <= clock.now()) {
             // It became due while it was ready.
-            entry.stop_waiting();
-            self.outdate_delay();
+            entry.deadline = None;
+            self.invalidate_delay();
         }
         let entry = &mut self.slots[slot];
-        let key = entry.take_copy();
         entry.marks = IN_FLIGHT;
         self.in_flight += 1;
         let rank = entry.rank;
         if let Some(meter) = &mut self.meter {
             meter.taken(slot, clock.now());
         }
-        Some(Taken { slot, key, rank })
+        Some(Taken { slot, key: self.slots.key(slot), rank })
     }
 
-    /// The worker is done with the key, and wants it back in the way that `again` says.
-    pub(super) fn done(&mut self, slot: SlotId, again: Option<(T, How<O::Urgency>)>, after: &mut After<T>) {
+    /// Finishes a key, and adds it again if `again` is given.
+    pub(super) fn done(&mut self, slot: SlotId, again: Option<How<O::Urgency>>, after: &mut After<T>) {
         let mut clock = Clock::new(self.epoch);
         let entry = &self.slots[slot];
-        let comes_back = again.is_some() || entry.is(READY) || entry.waits();
-        if comes_back || self.arrivals.may_have(entry.hash) {
-            // Behind what came before now, and perhaps it is among that itself.
-            self.catch_up(&mut clock, after);
+        if again.is_some() || entry.is(READY) || entry.waits() {
+            // It goes behind the keys that became due before now.
+            self.advance(&mut clock);
         }
         if let Some(meter) = &mut self.meter {
             meter.done(slot, clock.now());
         }
-        if let Some((copy, how)) = again {
-            if self.shutdown == Shutdown::No {
-                after.garbage.throw(self.slots[slot].offer_copy(copy));
-                self.add_slot(slot, how, &mut clock);
-            } else {
-                after.garbage.throw(Some(copy));
-            }
+        if let Some(how) = again
+            && self.shutdown == Shutdown::No
+        {
+            self.add_slot(slot, how, &mut clock);
         }
         if self.slots[slot].is(READY) {
             self.parked -= 1;
@@ -190,35 +146,30 @@ impl<T: WorkKey, O: Order> State<T, O> {
         }
         self.in_flight -= 1;
         self.slots[slot].marks &= !IN_FLIGHT;
-        self.slots.release(slot);
-        // With nothing left to do, nothing outlives its work; under load a few keys do for a moment.
-        if self.slots.unused() >= BATCH || self.ready.len() == 0 {
-            self.sweep(after);
-        }
+        self.release(slot, after);
     }
 
-    fn sweep(&mut self, after: &mut After<T>) {
-        self.slots.sweep(&mut after.garbage);
+    fn release(&mut self, slot: SlotId, after: &mut After<T>) {
+        self.slots.release(slot, &mut after.garbage);
         if let Some(meter) = &mut self.meter
             && self.slots.capacity() == 0
         {
-            meter.slots_are_gone();
+            meter.clear_times();
         }
     }
 
-    /// No new keys from now on, and those that wait for their time will not come.
+    /// Drops new keys from now on, and those whose delay is running.
     pub(super) fn shut_down(&mut self, how: Shutdown, after: &mut After<T>) {
-        self.catch_up(&mut Clock::new(self.epoch), after);
+        self.advance(&mut Clock::new(self.epoch));
         self.shutdown = how;
         self.delays.clear();
         let waiting: Vec<SlotId> =
             self.slots.iter().filter(|(_, slot)| slot.waits()).map(|(id, _)| id).collect();
         for slot in waiting {
-            self.slots[slot].stop_waiting();
-            self.slots.release(slot);
+            self.slots[slot].deadline = None;
+            self.release(slot, after);
         }
-        self.sweep(after);
-        self.waiters.dismiss(&mut after.wakes);
+        self.waiters.wake_all(&mut after.wakes);
     }
 
     pub(super) fn shutdown(&self) -> Shutdown {
@@ -229,40 +180,34 @@ impl<T: WorkKey, O: Order> State<T, O> {
         self.in_flight
     }
 
-    /// Waits for a key. If the newcomer has to keep the time, the answer says until when it sleeps.
+    /// Registers a waiter. Returns until when it has to sleep if it becomes the timekeeper.
     pub(super) fn wait(&mut self, waker: &std::task::Waker) -> (Ticket, Option<Instant>) {
         let (ticket, until) = self.waiters.wait(waker, self.delays.next());
         (ticket, until.map(|at| self.epoch + Duration::from_nanos(at)))
     }
 
-    /// No longer waits.
+    /// Removes a waiter.
     pub(super) fn leave(&mut self, ticket: Ticket) {
         self.waiters.leave(ticket);
     }
 
-    /// Restores what must hold whenever the queue is unlocked: see [`Waiters::settle`].
-    pub(super) fn settle(&mut self, after: &mut After<T>) {
-        if !self.waiters.nobody_waits() {
-            self.waiters.settle(self.ready.len(), self.delays.next(), &mut after.wakes);
+    /// Wakes waiters as [`Waiters::update`] says, before the queue is unlocked.
+    pub(super) fn update_waiters(&mut self, after: &mut After<T>) {
+        if !self.waiters.is_empty() {
+            self.waiters.update(self.ready.len(), self.delays.next(), &mut after.wakes);
         }
     }
 
-    /// Sorts in what was added and makes ready what has become due, in the order of their times.
-    fn catch_up(&mut self, clock: &mut Clock, after: &mut After<T>) {
-        self.sort_in(after);
-        self.advance(clock);
-    }
-
-    /// Makes ready what has become due.
+    /// Makes the keys ready that have become due.
     fn advance(&mut self, clock: &mut Clock) {
         while !self.delays.is_empty() {
             let Self { delays, slots, .. } = self;
-            let due = delays.pop_due(clock.now(), |time, slot| slots.waits_for(slot, time));
+            let due = delays.pop_due(clock.now(), |deadline, slot| slots.waits_for(slot, deadline));
             let Some((at, slot)) = due else { break };
             let entry = &mut self.slots[slot];
-            entry.stop_waiting();
+            entry.deadline = None;
             if O::ONE_PLACE_PER_KEY {
-                // By the time of becoming ready, not of having been added.
+                // Ordered by when it became ready, not by when it was added.
                 entry.rank = self.ready.rank(O::urgency(entry.rank));
             }
             self.make_ready(slot, || at);
@@ -286,17 +231,16 @@ impl<T: WorkKey, O: Order> State<T, O> {
         }
         if how.delay == 0 {
             if O::ONE_PLACE_PER_KEY && entry.waits() {
-                entry.stop_waiting();
-                self.outdate_delay();
+                entry.deadline = None;
+                self.invalidate_delay();
             }
             self.make_ready(slot, || clock.now());
         } else if !(O::ONE_PLACE_PER_KEY && entry.is(READY)) {
             let at = clock.now().saturating_add(how.delay).min(LATEST);
-            if at < entry.waits_until() {
-                let waited = entry.waits();
-                entry.wait(self.delays.push(at, slot));
-                if waited {
-                    self.outdate_delay();
+            if entry.deadline.is_none_or(|deadline| at < deadline.at) {
+                let deadline = self.delays.push(at, slot);
+                if entry.deadline.replace(deadline).is_some() {
+                    self.invalidate_delay();
                 }
             }
         }
@@ -318,28 +262,28 @@ impl<T: WorkKey, O: Order> State<T, O> {
         }
     }
 
-    fn outdate_delay(&mut self) {
+    fn invalidate_delay(&mut self) {
         let Self { delays, slots, .. } = self;
-        delays.outdate(|time, slot| slots.waits_for(slot, time));
+        delays.invalidate(|deadline, slot| slots.waits_for(slot, deadline));
     }
 
-    /// Keys that could be handed out now.
-    pub(super) fn len(&mut self, after: &mut After<T>) -> usize {
-        self.catch_up(&mut Clock::new(self.epoch), after);
+    /// Number of keys that could be handed out now.
+    pub(super) fn len(&mut self) -> usize {
+        self.advance(&mut Clock::new(self.epoch));
         if O::ONE_PLACE_PER_KEY { self.ready.len() + self.parked } else { self.ready.len() }
     }
 
-    /// The numbers for the metrics, as of now.
-    pub(super) fn read_meter(&mut self, after: &mut After<T>) -> Option<Reading> {
+    /// Numbers for the metrics, as of now.
+    pub(super) fn read_meter(&mut self) -> Option<Reading> {
         let mut clock = Clock::new(self.epoch);
-        self.catch_up(&mut clock, after);
+        self.advance(&mut clock);
         let Self { slots, ready, parked, meter, .. } = self;
         let in_flight = slots.iter().filter(|(_, slot)| slot.is(IN_FLIGHT)).map(|(id, _)| id);
         meter.as_ref().map(|meter| meter.read(ready.len() + *parked, in_flight, clock.now()))
     }
 }
 
-/// The queue's clock during one operation: read at most once, and not at all if nobody asks.
+/// The queue's clock during one operation, read at most once and only if needed.
 struct Clock {
     epoch: Instant,
     now: Option<u64>,

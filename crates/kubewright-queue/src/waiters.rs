@@ -1,17 +1,16 @@
-//! Workers that wait for a key, and who of them keeps the time.
+//! Waiters of a queue, one of which is the timekeeper.
 //!
-//! No task belongs to a queue. While keys are waiting for their time, one of the waiting workers sits in the
-//! timekeeper's seat: its `get` also sleeps until the earliest time. Whoever leaves the seat (with a key, or because
-//! its `get` was dropped) is replaced by the next waiting worker. When nobody waits, nobody needs the time: the next
-//! `get` looks at the clock itself.
+//! A queue has no task of its own. While delays are running, one of the waiters is the timekeeper: its `get` also sleeps until
+//! the earliest deadline. When it leaves (with a key, or because its `get` was dropped) the next waiter becomes the
+//! timekeeper. Without waiters no timer is needed: the next `get` reads the clock itself.
 //!
-//! As many workers are woken as there are keys. Waking only the first and letting each wake the next would be cheaper
-//! when the work is tiny, but a woken task can sit in a slot of its thread from which no other thread may steal it, and
-//! the chain would stand still while that thread computes.
+//! As many waiters are woken as there are keys. Waking only the first and letting each wake the next would be cheaper
+//! when the work is tiny, but tokio keeps a woken task in a slot of its thread from which no other thread may steal it, and
+//! the chain would stop while that thread computes.
 
 use std::{collections::VecDeque, task::Waker};
 
-/// Names one waiting `get`. Later ones have higher numbers.
+/// Identifies a waiting `get`. Later ones have higher numbers.
 pub(super) type Ticket = u64;
 
 struct Waiter {
@@ -21,7 +20,7 @@ struct Waiter {
 
 struct Timekeeper {
     waiter: Waiter,
-    /// What the timekeeper sleeps until.
+    /// End of its sleep.
     until: u64,
 }
 
@@ -30,18 +29,18 @@ pub(super) struct Waiters {
     /// In the order in which they came, which is also the order of their tickets.
     idle: VecDeque<Waiter>,
     timekeeper: Option<Timekeeper>,
-    /// Workers that were woken for a key and have not come for it yet.
-    summoned: usize,
+    /// Number of waiters that were woken for a key and have not been polled yet.
+    woken: usize,
     next: Ticket,
 }
 
 impl Waiters {
-    /// Whether nobody could be woken.
-    pub(super) fn nobody_waits(&self) -> bool {
+    /// Whether there is no waiter.
+    pub(super) fn is_empty(&self) -> bool {
         self.idle.is_empty() && self.timekeeper.is_none()
     }
 
-    /// Waits. With a time to keep and the seat free, the newcomer takes the seat; the answer says until when it sleeps.
+    /// Adds a waiter. It becomes the timekeeper if there is a deadline and no timekeeper; then the end of its sleep is returned.
     pub(super) fn wait(&mut self, waker: &Waker, earliest: Option<u64>) -> (Ticket, Option<u64>) {
         let ticket = self.next;
         self.next += 1;
@@ -58,31 +57,28 @@ impl Waiters {
         }
     }
 
-    /// A `get` is polled again or dropped: it no longer waits.
+    /// Removes the waiter of a `get` that is polled again or dropped.
     pub(super) fn leave(&mut self, ticket: Ticket) {
         if self.timekeeper.as_ref().is_some_and(|keeper| keeper.waiter.ticket == ticket) {
             self.timekeeper = None;
         } else if let Ok(at) = self.idle.binary_search_by_key(&ticket, |waiter| waiter.ticket) {
             self.idle.remove(at);
         } else {
-            self.summoned -= 1;
+            self.woken -= 1;
         }
     }
 
-    /// Wakes as many workers as there are keys, no more, and fills the timekeeper's seat.
-    ///
-    /// After this, either every key has a worker that is on its way, or nobody waits; and if a time is to be kept
-    /// and somebody waits, somebody keeps it.
-    pub(super) fn settle(&mut self, ready: usize, earliest: Option<u64>, wakes: &mut Wakes) {
-        while self.summoned < ready {
+    /// Wakes as many waiters as there are ready keys, and appoints a timekeeper if there is a deadline.
+    pub(super) fn update(&mut self, ready: usize, earliest: Option<u64>, wakes: &mut Wakes) {
+        while self.woken < ready {
             let Some(waiter) = self.idle.pop_front().or_else(|| self.timekeeper.take().map(|k| k.waiter))
             else {
                 return;
             };
-            self.summoned += 1;
+            self.woken += 1;
             wakes.push(waiter.waker);
         }
-        if self.nobody_waits() {
+        if self.is_empty() {
             return;
         }
         let Some(earliest) = earliest else { return };
@@ -92,19 +88,19 @@ impl Waiters {
                 keeper.until = earliest;
                 wakes.push(keeper.waiter.waker.clone());
             }
-            seat @ None => {
+            none @ None => {
                 let Some(waiter) = self.idle.pop_front() else { return };
                 wakes.push(waiter.waker.clone());
-                *seat = Some(Timekeeper { waiter, until: earliest });
+                *none = Some(Timekeeper { waiter, until: earliest });
             }
         }
     }
 
-    /// Wakes everybody.
-    pub(super) fn dismiss(&mut self, wakes: &mut Wakes) {
+    /// Wakes all waiters.
+    pub(super) fn wake_all(&mut self, wakes: &mut Wakes) {
         let keeper = self.timekeeper.take().map(|keeper| keeper.waiter);
         for waiter in self.idle.drain(..).chain(keeper) {
-            self.summoned += 1;
+            self.woken += 1;
             wakes.push(waiter.waker);
         }
     }
@@ -113,7 +109,7 @@ impl Waiters {
 /// Wakers to call once the queue is unlocked.
 #[derive(Default)]
 pub(super) struct Wakes {
-    /// Almost always there is at most one: it needs no allocation.
+    /// Held without an allocation: there is rarely more than one.
     first: Option<Waker>,
     rest: Vec<Waker>,
 }

@@ -1,4 +1,4 @@
-//! The queue itself: adding, getting, shutting down.
+//! Work queue.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,10 +9,10 @@ use super::{
     kind::{Kind, Plain},
     order::Order,
     shared::Shared,
-    state::{How, Shutdown, State, saturating_nanos},
+    state::{How, Shutdown, saturating_nanos},
 };
 
-/// client-go's work queue, with its delays: every key at most once in the queue and at most once in a worker's hands.
+/// client-go's work queue with delays: a key is in the queue at most once, and in flight at most once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +38,7 @@ use super::{
 /// ```
 pub type WorkQueue<T> = Queue<T, Plain>;
 
-/// A work queue; [`WorkQueue`], [`RateLimitingQueue`](super::RateLimitingQueue) and
+/// Work queue; [`WorkQueue`], [`RateLimitingQueue`](super::RateLimitingQueue) and
 /// [`PriorityQueue`](super::PriorityQueue) are this type with different abilities.
 ///
 /// A handle: clones are the same queue.
@@ -47,17 +47,17 @@ pub struct Queue<T: WorkKey, K: Kind> {
 }
 
 impl<T: WorkKey, K: Kind> Queue<T, K> {
-    /// A queue without a name, and therefore without metrics.
+    /// Creates a queue without a name, and therefore without metrics.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// A queue with a name for logs, measured in [`QueueMetrics::global`](super::QueueMetrics::global).
+    /// Creates a queue with a name for logs and metrics in [`QueueMetrics::global`](super::QueueMetrics::global).
     pub fn named(name: &str) -> Self {
         Self::builder().name(name).build()
     }
 
-    /// A queue with a limiter, a name or metrics of one's own choice.
+    /// Creates a builder.
     pub fn builder() -> QueueBuilder<T, K> {
         QueueBuilder::new()
     }
@@ -70,18 +70,18 @@ impl<T: WorkKey, K: Kind> Queue<T, K> {
         &self.shared
     }
 
-    /// Asks for work on a key.
+    /// Adds a key.
     ///
-    /// Does nothing if the key is in the queue already; a key that a worker has right now is handed out once more when
-    /// the worker is done with it. After a shutdown it does nothing.
+    /// Does nothing if the key is in the queue already; a key in flight is handed out once more when its worker
+    /// is done. After a shutdown it does nothing.
     pub fn add(&self, key: T) {
         self.shared.add(key, How::default());
     }
 
-    /// Asks for work on a key once `delay` has passed; at once if there is no delay.
+    /// Adds a key once `delay` has passed.
     ///
-    /// A key that is waiting already keeps the earlier of the two times. The delay runs beside whatever else happens to
-    /// the key: if it is added meanwhile, it is handed out now and then once more when the delay ends (in a
+    /// A key that is waiting already keeps the earlier of the two times. The delay is independent of additions: if the
+    /// key is added meanwhile, it is handed out now and then once more when the delay ends (in a
     /// [`PriorityQueue`](super::PriorityQueue) the delay is over when the key is added without one). A shutdown drops
     /// keys that are still waiting.
     pub fn add_after(&self, key: T, delay: Duration) {
@@ -89,38 +89,38 @@ impl<T: WorkKey, K: Kind> Queue<T, K> {
         self.shared.add(key, How { delay: saturating_nanos(delay), retry, ..How::default() });
     }
 
-    /// The next key, as a guard; `None` once the queue is shut down and nothing is left.
+    /// Waits for the next key. Returns `None` once the queue is shut down and empty.
     ///
-    /// Dropping the future loses nothing, so it can stand in a `select!`. Delays are kept with `tokio::time`, which the
+    /// The future is cancel safe. Delays are kept with `tokio::time`, which the
     /// runtime must have enabled if the queue is used with delays.
     pub fn get(&self) -> Get<'_, T, K> {
         Get::new(self)
     }
 
-    /// How many keys are ready. Keys that wait for their time do not count, and those that were added while a worker has
+    /// Returns the number of ready keys. Keys that wait for their time do not count, and those that were added while a worker has
     /// them only in a [`PriorityQueue`](super::PriorityQueue), in which they keep their place.
     pub fn len(&self) -> usize {
-        self.shared.locked(State::len)
+        self.shared.locked(|state, _| state.len())
     }
 
-    /// Whether no key is ready.
+    /// Returns whether no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes no more keys. Workers get what is left and then `None`.
+    /// Shuts the queue down: it takes no more keys, and workers get the remaining keys and then `None`.
     ///
-    /// Ends a [`shut_down_with_drain`](Queue::shut_down_with_drain) that somebody is waiting for, as a second signal to
-    /// a process usually should.
+    /// Ends a [`shut_down_with_drain`](Queue::shut_down_with_drain) that is being awaited, as a second signal to a
+    /// process usually should.
     pub fn shut_down(&self) {
         self.begin_shutdown(Shutdown::Begun);
         self.shared.drained.notify_waiters();
     }
 
-    /// Takes no more keys and waits until no worker has one, so that whatever the workers need can be taken down.
+    /// Shuts the queue down and waits until no key is in flight.
     ///
-    /// As in client-go, what counts is the keys in workers' hands: workers that go on calling [`get`](Queue::get) also
-    /// empty the queue, and keys that nobody comes for are not waited for. Dropping the future stops the waiting but
+    /// As in client-go, only keys in flight are waited for: workers that go on calling [`get`](Queue::get) also empty the queue,
+    /// and without workers the remaining keys are not waited for. Dropping the future stops the waiting but
     /// not the shutdown.
     pub async fn shut_down_with_drain(&self) {
         self.begin_shutdown(Shutdown::Draining);
@@ -136,7 +136,7 @@ impl<T: WorkKey, K: Kind> Queue<T, K> {
         }
     }
 
-    /// Whether the queue takes no more keys.
+    /// Returns whether the queue takes no more keys.
     pub fn is_shutting_down(&self) -> bool {
         self.shared.locked(|state, _| state.shutdown() != Shutdown::No)
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kubewright_difference as difference;
+use kubewright_delta as delta;
 use parking_lot::Mutex;
 
 use super::object::Draft;
@@ -27,7 +27,7 @@ const MIN_SWEEP: usize = 1024;
 pub(super) struct Base {
     pub(super) text: Bytes,
     /// Built when there is a second object: most owners have only one.
-    index: OnceLock<difference::Index>,
+    index: OnceLock<delta::Index>,
 }
 
 impl Base {
@@ -45,7 +45,7 @@ pub(super) struct Delta {
 
 impl Delta {
     pub(super) fn for_each_chunk(&self, chunk: impl FnMut(&[u8])) {
-        difference::pieces(&self.base.text, &self.script, chunk);
+        delta::decode(&self.base.text, &self.script, chunk);
     }
 }
 
@@ -77,16 +77,16 @@ impl Bases {
     pub(super) fn encoding(&self, resource: &str, draft: &Draft) -> Encoding {
         let text = draft.text();
         let Some(owner) = draft.owner() else { return Encoding::Whole };
-        if !(MIN_DELTA_SIZE..difference::LONGEST).contains(&text.len()) {
+        if !(MIN_DELTA_SIZE..delta::MAX_BASE).contains(&text.len()) {
             return Encoding::Whole;
         }
         let owner = format!("{resource}/{owner}");
         let base = self.by_owner.lock().bases.get(&owner).and_then(Weak::upgrade);
         let Some(base) = base else { return Encoding::NewBase(owner) };
-        let index = base.index.get_or_init(|| difference::Index::of(&base.text));
+        let index = base.index.get_or_init(|| delta::Index::new(&base.text));
         let most = text.len() / 2;
         let mut script = Vec::with_capacity(most.min(2048));
-        if difference::script(&base.text, index, text, most, &mut script) {
+        if delta::encode(&base.text, index, text, most, &mut script) {
             Encoding::Delta(Delta { script: script.into(), base })
         } else {
             Encoding::NewBase(owner)

@@ -33,13 +33,13 @@ async fn main() {
     let count: usize = arguments.get(1).and_then(|count| count.parse().ok()).unwrap_or(30_000);
     match arguments.first().map(String::as_str) {
         Some("events") => {
-            let list = || serve::framed(workload::list(0));
+            let list = || serve::framed(workload::list(0, pods::APPLICATIONS, pods::pod));
             let client = serve::client(list, serve::prepared(workload::watch_lines()));
             reflect(client, "pod event to cache", workload::EVENTS, workload::PODS).await;
         }
         Some("sync") => {
             let client =
-                serve::client(serve::prepared(workload::list(count)), || Box::new(std::iter::empty()));
+                serve::client(serve::prepared(workload::list(count, pods::APPLICATIONS, pods::pod)), || Box::new(std::iter::empty()));
             reflect(client, "pod list to cache", count, count).await;
         }
         _ => panic!("usage: peer-kube-rs events | sync N"),

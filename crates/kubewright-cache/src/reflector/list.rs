@@ -8,7 +8,7 @@ use crate::{
     list_watch::{ListRequest, ListWatchError},
     object::Lazy,
     reflector_store::Replacement,
-    turns::Turns,
+    turns::Budget,
 };
 
 /// The page size of client-go.
@@ -85,12 +85,12 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     ) -> Result<PageEnd, ListWatchError> {
         let mut page = self.list_watch.list_page(request).await?;
         let store = &self.store;
-        let mut turns = Turns::default();
+        let mut budget = Budget::default();
         while let Some(objects) = page.next(&|key| if has_known { store.known(key) } else { None }).await? {
             if !objects.is_empty() {
                 self.report_index_error(replacement.page(objects));
             }
-            turns.end_of_bytes(page.frame_bytes()).await;
+            budget.spend_bytes(page.frame_bytes()).await;
         }
         let meta = page.into_meta();
         Ok(match meta.continue_token {

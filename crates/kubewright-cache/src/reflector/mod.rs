@@ -37,7 +37,7 @@ use super::{
     request::ListWatchErrorKind,
     running::Running,
     thread_safe_store::StoreError,
-    turns::Turns,
+    turns::Budget,
 };
 use kubewright_core::{Backoff, Random};
 
@@ -268,7 +268,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     async fn handle_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
         let started = Instant::now();
         let longest = WATCH_TIMEOUT * 2 + WATCH_GRACE;
-        let (mut received_any, mut turns) = (false, Turns::default());
+        let (mut received_any, mut budget) = (false, Budget::default());
         let ended = loop {
             let Ok(batch) = timeout(longest, watch.next_batch(&|_| None)).await else {
                 break Some(self.list_watch.timed_out("watch", longest));
@@ -278,7 +278,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
             if let Some(error) = self.apply_events(batch, &mut received_any) {
                 break Some(error);
             }
-            turns.end_of_events(events).await;
+            budget.spend_events(events).await;
         };
         match ended {
             Some(error) if error.is_expired() => {

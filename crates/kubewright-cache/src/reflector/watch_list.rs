@@ -10,7 +10,7 @@ use super::Reflector;
 use crate::{
     list_watch::{ListWatchError, WatchEvent, WatchStream},
     request::ListWatchErrorKind,
-    turns::Turns,
+    turns::Budget,
 };
 
 /// How long the stream may be idle before falling back to a list.
@@ -76,7 +76,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Reads up to the bookmark that ends the initial events. Returns `false` if the stream ends before it.
     async fn read_initial_events(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
         let mut replacement = self.store.begin_replace();
-        let (mut chunk, mut turns) = (Vec::new(), Turns::default());
+        let (mut chunk, mut budget) = (Vec::new(), Budget::default());
         loop {
             let store = &self.store;
             let Ok(batch) = timeout(IDLE_TIMEOUT, stream.next_batch(&|key| store.known(key))).await else {
@@ -104,7 +104,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
                     self.report_index_error(replacement.page(std::mem::take(&mut chunk)));
                 }
             }
-            turns.end_of_events(events).await;
+            budget.spend_events(events).await;
         }
     }
 }

@@ -1,48 +1,48 @@
-//! Which object those that come are compared with.
+//! Choice of the base that the items of a list are compared with.
 
 use std::sync::Arc;
 
-use super::pattern::Pattern;
+use super::pattern::ItemBase;
 
-/// How many objects in a row may be unlike the pattern before one of them takes its place. Each time it takes twice as many, so
-/// that a cache of objects that are all different has few patterns, and looks for others ever more rarely.
+/// Number of successive items that do not match the base before one of them replaces it. It doubles each time, so that a cache
+/// of objects that all differ has few bases and looks for others ever more rarely.
 const MISSES: u32 = 8;
 
-/// What a codec knows of the form of its objects.
-pub(crate) struct Alike {
-    pub(crate) pattern: Option<Arc<Pattern>>,
-    /// How many in a row it did not fit.
+/// Base of the items of a cache, with the buffers of a comparison.
+pub(crate) struct BaseTracker {
+    pub(crate) base: Option<Arc<ItemBase>>,
+    /// Number of successive items that did not match.
     misses: u32,
-    /// How many it takes for another one.
-    patience: u32,
-    /// Where scripts are written, one after the other.
-    pub(crate) script: Vec<u8>,
-    /// Where keys are.
+    /// Number of misses that replaces the base.
+    limit: u32,
+    /// Buffer for deltas.
+    pub(crate) delta: Vec<u8>,
+    /// Buffer for keys.
     pub(crate) key: Vec<u8>,
 }
 
-impl Default for Alike {
+impl Default for BaseTracker {
     fn default() -> Self {
-        Self { pattern: None, misses: 0, patience: MISSES, script: Vec::new(), key: Vec::new() }
+        Self { base: None, misses: 0, limit: MISSES, delta: Vec::new(), key: Vec::new() }
     }
 }
 
-impl Alike {
-    /// The pattern fitted.
+impl BaseTracker {
+    /// Notes an item that matched.
     pub(crate) fn hit(&mut self) {
         self.misses = 0;
     }
 
-    /// There was an object that none fitted. Says whether it should be the next one.
+    /// Notes an item that did not match. Returns whether it should become the base.
     pub(crate) fn miss(&mut self) -> bool {
         self.misses += 1;
-        self.pattern.is_none() || self.misses >= self.patience
+        self.base.is_none() || self.misses >= self.limit
     }
 
-    /// From now on this one.
-    pub(crate) fn adopt(&mut self, pattern: Pattern) {
-        if self.pattern.replace(Arc::new(pattern)).is_some() {
-            self.patience = self.patience.saturating_mul(2);
+    /// Replaces the base.
+    pub(crate) fn replace(&mut self, base: ItemBase) {
+        if self.base.replace(Arc::new(base)).is_some() {
+            self.limit = self.limit.saturating_mul(2);
         }
         self.misses = 0;
     }
@@ -53,15 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_pattern_is_wanted_at_once_and_another_after_many_that_it_did_not_fit() {
-        let mut alike = Alike::default();
-        assert!(alike.miss());
-        alike.pattern = Some(Arc::new(crate::wire::pattern::tests::any()));
-        alike.misses = 0;
-        assert_eq!((1..100).find(|_| alike.miss()), Some(MISSES));
-        alike.adopt(crate::wire::pattern::tests::any());
-        assert_eq!((1..100).find(|_| alike.miss()), Some(2 * MISSES));
-        alike.hit();
-        assert_eq!((1..100).find(|_| alike.miss()), Some(2 * MISSES));
+    fn the_first_item_becomes_the_base_and_another_one_after_many_misses() {
+        let mut tracker = BaseTracker::default();
+        assert!(tracker.miss());
+        tracker.base = Some(Arc::new(crate::wire::pattern::tests::any()));
+        tracker.misses = 0;
+        assert_eq!((1..100).find(|_| tracker.miss()), Some(MISSES));
+        tracker.replace(crate::wire::pattern::tests::any());
+        assert_eq!((1..100).find(|_| tracker.miss()), Some(2 * MISSES));
+        tracker.hit();
+        assert_eq!((1..100).find(|_| tracker.miss()), Some(2 * MISSES));
     }
 }

@@ -1,4 +1,4 @@
-//! From the text of one object to a cached object.
+//! Codec: from the text of an object to a cached object.
 
 use std::{
     borrow::Cow,
@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    alike::Alike,
+    alike::BaseTracker,
     common::Common,
     hot::HotSet,
     meta::{Meta, MetaView},
     pack::{Packer, SMALL},
-    pattern::{Kept, Pattern, Unread},
+    pattern::{ItemBase, Mismatch, Stored},
     scan::Spans,
 };
 use crate::{
@@ -28,15 +28,15 @@ use crate::{
 };
 use kubewright_core::ObjectKey;
 
-/// How a cache keeps its objects.
+/// Stored form of the objects of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Packed, and decoded when read: about a twentieth of the memory of decoded objects.
     Packed {
-        /// How many decoded objects are kept at hand.
+        /// Number of decoded objects that are kept for the next read.
         hot: usize,
     },
-    /// Decoded as they arrive: reads cost nothing, memory is that of the Rust types.
+    /// Decoded as they arrive: reads are free, memory is that of the Rust types.
     Decoded,
 }
 
@@ -49,10 +49,10 @@ impl Default for Form {
 /// Decodes, changes and encodes again; the metadata is that of the changed object.
 type Transform = Arc<dyn Fn(&[u8], &Common) -> Result<(Vec<u8>, Meta), Reason> + Send + Sync>;
 
-/// Where an object cannot be decoded, and why.
+/// Path of the field that cannot be decoded, and the reason.
 type Reason = (String, String);
 
-/// How the objects of one cache are read, changed and kept.
+/// Reads, transforms and stores the objects of one cache.
 pub(crate) struct Codec<K> {
     expected_api_version: String,
     expected_kind: String,
@@ -61,12 +61,12 @@ pub(crate) struct Codec<K> {
     transform: Option<Transform>,
     packer: Packer,
     common: Common,
-    alike: Mutex<Alike>,
+    tracker: Mutex<BaseTracker>,
     shared: Arc<Shared<K>>,
     entries: AtomicU64,
 }
 
-/// An object that no cache can hold.
+/// Object that a cache cannot hold.
 #[derive(Debug)]
 pub(crate) struct Unusable {
     pub(crate) key: Option<ObjectKey>,
@@ -74,7 +74,7 @@ pub(crate) struct Unusable {
     pub(crate) reason: String,
 }
 
-/// What a codec is made from.
+/// Options of a codec.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) form: Form,
@@ -114,7 +114,7 @@ impl<K> Codec<K> {
             transform: settings.transform,
             packer: Packer::new(),
             common: Common::new(),
-            alike: Mutex::default(),
+            tracker: Mutex::default(),
             entries: AtomicU64::new(0),
         }
     }
@@ -123,18 +123,18 @@ impl<K> Codec<K> {
         &self.shared.faults
     }
 
-    /// What objects are compared with, for as long as somebody reads some.
-    pub(crate) fn take_alike(&self) -> Alike {
-        std::mem::take(&mut *self.alike.lock())
+    /// Takes the base of list items, for the time of reading a frame.
+    pub(crate) fn take_tracker(&self) -> BaseTracker {
+        std::mem::take(&mut *self.tracker.lock())
     }
 
-    pub(crate) fn give_back(&self, alike: Alike) {
-        *self.alike.lock() = alike;
+    pub(crate) fn put_tracker(&self, tracker: BaseTracker) {
+        *self.tracker.lock() = tracker;
     }
 }
 
 impl<K: Resource + DeserializeOwned> Codec<K> {
-    /// Makes a cached object of this text, or returns the one that `known` has of the same version.
+    /// Creates a cached object from this text, or returns the one of the same version that `known` has.
     ///
     /// `scratch` is reused from object to object.
     pub(crate) fn admit(
@@ -151,7 +151,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         let cut = spans.cut().filter(|_| !self.keep_managed_fields);
         scratch.clear();
         self.type_header(spans, scratch);
-        // The text's own opening brace is replaced by the header, which ends where the members begin.
+        // The header replaces the opening brace of the text.
         let shift = scratch.len();
         match &cut {
             Some(cut) => {
@@ -188,35 +188,35 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         Ok(self.store(key, meta, scratch))
     }
 
-    /// Makes a cached object of the beginning of this text if it is like an earlier one, as [`admit`](Self::admit) would. Says
-    /// where it ends.
-    pub(crate) fn admit_alike(
+    /// Creates a cached object from the item that this text begins with if it matches the base, as [`admit`](Self::admit) would.
+    /// Returns its end.
+    pub(crate) fn admit_match(
         &self,
         text: &[u8],
-        alike: &mut Alike,
+        tracker: &mut BaseTracker,
         known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
-    ) -> Result<(usize, Lazy<K>), Unread> {
-        let pattern = alike.pattern.as_ref().ok_or(Unread::Unlike)?;
-        let fitting = pattern.read(text, &mut alike.script)?;
-        let key = ObjectKey::of_parts(fitting.namespace, fitting.name, &mut alike.key);
-        let key = key.ok_or(Unread::Unlike)?;
+    ) -> Result<(usize, Lazy<K>), Mismatch> {
+        let base = tracker.base.as_ref().ok_or(Mismatch::Different)?;
+        let item = base.compare(text, &mut tracker.delta)?;
+        let key = ObjectKey::of_parts(item.namespace, item.name, &mut tracker.key);
+        let key = key.ok_or(Mismatch::Different)?;
         let object = match known(&key) {
-            Some(held) if held.is_version(fitting.uid, fitting.resource_version) => held,
+            Some(held) if held.is_version(item.uid, item.resource_version) => held,
             _ => {
-                let meta = fitting.meta(|bytes| self.common.block(bytes)).map_err(|_| Unread::Unlike)?;
-                self.entry(key, meta, Body::Packed(fitting.packed(&alike.script)), false)
+                let meta = item.meta(|bytes| self.common.block(bytes)).map_err(|_| Mismatch::Different)?;
+                self.entry(key, meta, Body::Packed(item.packed(&tracker.delta)), false)
             }
         };
-        let end = fitting.end;
-        drop(fitting);
-        alike.hit();
+        let end = item.end;
+        drop(item);
+        tracker.hit();
         Ok((end, object))
     }
 
-    /// An object that was admitted and is like none before, its text being in `scratch` as it is kept: those that come may be
-    /// like it.
-    pub(crate) fn learn(&self, text: &[u8], spans: &Spans, scratch: &[u8], alike: &mut Alike) {
-        if self.form == Form::Decoded || self.transform.is_some() || scratch.len() > SMALL || !alike.miss() {
+    /// Considers an admitted object that did not match, whose stored text is in `scratch`, as the next base.
+    pub(crate) fn update_base(&self, text: &[u8], spans: &Spans, scratch: &[u8], tracker: &mut BaseTracker) {
+        if self.form == Form::Decoded || self.transform.is_some() || scratch.len() > SMALL || !tracker.miss()
+        {
             return;
         }
         let cut = spans.cut().filter(|_| !self.keep_managed_fields);
@@ -226,9 +226,9 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         ) else {
             return;
         };
-        let kept = Kept { text: self.packer.model(scratch), size: scratch.len(), header, cut };
-        if let Some(pattern) = Pattern::of(text, metadata, kept, |bytes| self.common.block(bytes)) {
-            alike.adopt(pattern);
+        let stored = Stored { base: self.packer.base(scratch), size: scratch.len(), header, cut };
+        if let Some(base) = ItemBase::new(text, metadata, stored, |bytes| self.common.block(bytes)) {
+            tracker.replace(base);
         }
     }
 
@@ -247,9 +247,9 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             Form::Decoded => decode_text::<K>(&text).map_err(|reason| fault = Some(reason)).ok(),
             Form::Packed { .. } => None,
         };
-        // What cannot be decoded is kept packed: it is known, it can be deleted, and reading it says what is wrong.
-        let body = decoded
-            .map_or_else(|| Body::Packed(self.packer.pack(&text)), |object| Body::Decoded(Arc::new(object)));
+        // An object that cannot be decoded is packed: it exists, can be deleted, and reading it returns the error.
+        let pack = || self.packer.pack(&text, meta.owners().next().map(|owner| owner.uid));
+        let body = decoded.map_or_else(|| Body::Packed(pack()), |object| Body::Decoded(Arc::new(object)));
         let reported = fault.is_some();
         if let Some((path, reason)) = fault {
             let error = DecodeError { kind: self.expected_kind.clone(), key: key.clone(), path, reason };
@@ -269,7 +269,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         })
     }
 
-    /// Items of a list carry no apiVersion and kind of their own; objects by themselves do, and readers expect them.
+    /// Writes apiVersion and kind if the text has none: items of a list have none, and readers expect them.
     fn type_header(&self, spans: &Spans, out: &mut Vec<u8>) {
         out.push(b'{');
         for (name, value, present) in [

@@ -1,36 +1,35 @@
-//! What many objects have alike, kept once.
+//! Interning of labels and owners.
 //!
-//! The labels and owners of all Pods of one template are the same, byte by byte, and with the metadata at hand for every
-//! object they were a fifth of what a cached Pod takes.
+//! The labels and owners of all Pods of one template are equal. Stored per object they were a fifth of a cached Pod.
 
 use std::{collections::HashSet, sync::Arc};
 
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
-/// A block of bytes that objects of one cache may share.
+/// Interned bytes.
 pub(crate) type Block = Arc<[u8]>;
 
-/// Below this many blocks it is not worth looking which of them are still needed.
-const FEW: usize = 64;
+/// Number of blocks below which unused ones are not removed.
+const SWEEP_FROM: usize = 64;
 
-/// The blocks of one cache.
+/// Interner of one cache.
 pub(crate) struct Common {
     state: Mutex<State>,
 }
 
 struct State {
     blocks: HashSet<Block, FixedState>,
-    /// How many blocks there may be before those that nobody has any more are looked for.
+    /// Number of blocks at which unused ones are removed.
     limit: usize,
 }
 
 impl Common {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { blocks: HashSet::default(), limit: FEW }) }
+        Self { state: Mutex::new(State { blocks: HashSet::default(), limit: SWEEP_FROM }) }
     }
 
-    /// The block with these bytes.
+    /// Returns the block with these bytes.
     pub(crate) fn block(&self, bytes: &[u8]) -> Block {
         let mut state = self.state.lock();
         if let Some(block) = state.blocks.get(bytes) {
@@ -46,11 +45,11 @@ impl Common {
 }
 
 impl State {
-    /// Forgets what only we have. Looking again once there are twice as many keeps the cost of it per block constant, and
-    /// never are more blocks forgotten late than are needed.
+    /// Removes blocks that no object holds. The next sweep is at twice the number of blocks, so the cost per block is constant and
+    /// at most half of the blocks are unused.
     fn sweep(&mut self) {
         self.blocks.retain(|block| Arc::strong_count(block) > 1);
-        self.limit = FEW.max(2 * self.blocks.len());
+        self.limit = SWEEP_FROM.max(2 * self.blocks.len());
         self.blocks.shrink_to(self.limit);
     }
 }
@@ -68,20 +67,20 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_any_more_is_forgotten() {
+    fn unused_blocks_are_removed() {
         let common = Common::new();
         let kept: Vec<Block> = (0..10_u32).map(|number| common.block(&number.to_le_bytes())).collect();
         for number in 10..100_000_u32 {
             common.block(&number.to_le_bytes());
         }
-        assert!(common.state.lock().blocks.len() <= FEW);
+        assert!(common.state.lock().blocks.len() <= SWEEP_FROM);
         for (number, block) in (0..10_u32).zip(&kept) {
             assert!(Arc::ptr_eq(block, &common.block(&number.to_le_bytes())), "{number}");
         }
     }
 
     #[test]
-    fn blocks_that_are_all_needed_are_all_kept() {
+    fn used_blocks_are_kept() {
         let common = Common::new();
         let kept: Vec<Block> = (0..10_000_u32).map(|number| common.block(&number.to_le_bytes())).collect();
         for (number, block) in (0..10_000_u32).zip(&kept) {

@@ -1,61 +1,62 @@
-//! The decoded form of the objects that were read last.
+//! Decoded form of the objects that were read last.
 
-use std::sync::Arc;
+use std::{num::NonZeroUsize, sync::Arc};
 
+use foldhash::fast::FixedState;
+use lru::LruCache;
 use parking_lot::Mutex;
 
-/// A bounded set of decoded objects, by the number of the cache entry they belong to.
+/// Bounded set of decoded objects, by the number of the cache entry they belong to.
 ///
-/// Direct-mapped: an entry has one place. A free place takes whoever is read; one that is taken only an entry that is read for
-/// the second time. Reads in a loop over a few objects all hit; a sweep over a whole cache, or a handler that looks into every
-/// event, displaces nothing, and what they decode is freed while it is still in the processor's cache and by the thread that
-/// made it. Freed later, an object costs noticeably more (docs/performance.md).
+/// Two least-recently-used caches: of objects, and of the numbers of entries that were read once and not stored. When the set
+/// is full, an object is stored with the second of two reads that are close to each other. So reads in a loop over a few
+/// objects all hit, while a sweep over a whole cache, or a handler that reads every object, displaces nothing; the objects that
+/// these decode are freed by the thread that made them while they are in the processor's cache, which is noticeably cheaper.
 pub(crate) struct HotSet<K> {
-    places: Box<[Mutex<Place<K>>]>,
+    state: Option<Mutex<State<K>>>,
 }
 
-struct Place<K> {
-    held: Option<(u64, Arc<K>)>,
-    /// Who was read last and not kept.
-    seen: Option<u64>,
+struct State<K> {
+    objects: LruCache<u64, Arc<K>, FixedState>,
+    read_once: LruCache<u64, (), FixedState>,
 }
 
 impl<K> HotSet<K> {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { places: (0..capacity).map(|_| Mutex::new(Place { held: None, seen: None })).collect() }
+        let state = NonZeroUsize::new(capacity).map(|capacity| {
+            let hasher = || FixedState::with_seed(0);
+            Mutex::new(State {
+                objects: LruCache::with_hasher(capacity, hasher()),
+                read_once: LruCache::with_hasher(capacity, hasher()),
+            })
+        });
+        Self { state }
     }
 
     pub(crate) fn get(&self, entry: u64) -> Option<Arc<K>> {
-        match &self.place(entry)?.lock().held {
-            Some((held, object)) if *held == entry => Some(Arc::clone(object)),
-            _ => None,
-        }
+        self.state.as_ref()?.lock().objects.get(&entry).map(Arc::clone)
     }
 
-    /// An entry was read and decoded.
+    /// Notes that an entry was read and decoded.
     pub(crate) fn read(&self, entry: u64, object: &Arc<K>) {
-        let Some(place) = self.place(entry) else { return };
-        let mut place = place.lock();
-        if place.held.is_some() && place.seen != Some(entry) {
-            place.seen = Some(entry);
+        let Some(state) = &self.state else { return };
+        let mut state = state.lock();
+        let is_full = state.objects.len() == state.objects.cap().get();
+        if is_full && state.read_once.pop(&entry).is_none() {
+            state.read_once.put(entry, ());
             return;
         }
-        let displaced = place.held.replace((entry, Arc::clone(object)));
-        // Dropping a large object is not something to do under the lock.
-        drop(place);
+        let displaced = state.objects.push(entry, Arc::clone(object));
+        // A large object is dropped after the lock is released.
+        drop(state);
         drop(displaced);
     }
 
-    /// Forgets an entry that has left the cache.
+    /// Removes an entry that has left the cache.
     pub(crate) fn forget(&self, entry: u64) {
         // Dropped after the lock, as above.
-        let left = self.place(entry).and_then(|place| place.lock().held.take_if(|(held, _)| *held == entry));
-        drop(left);
-    }
-
-    fn place(&self, entry: u64) -> Option<&Mutex<Place<K>>> {
-        let count = u64::try_from(self.places.len()).ok().filter(|count| *count > 0)?;
-        self.places.get(usize::try_from(entry % count).ok()?)
+        let object = self.state.as_ref().and_then(|state| state.lock().objects.pop(&entry));
+        drop(object);
     }
 }
 
@@ -78,26 +79,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_once_displaces_nothing() {
+    fn an_object_read_once_displaces_nothing() {
         let hot = HotSet::new(4);
         for entry in 0..100 {
             hot.read(entry, &Arc::new(entry));
         }
         for entry in 0..4 {
-            assert!(hot.get(entry).is_some(), "a free place takes whoever comes first");
+            assert!(hot.get(entry).is_some(), "the first objects fill the set");
         }
         assert!((4..100).all(|entry| hot.get(entry).is_none()));
         hot.read(96, &Arc::new(96));
-        assert!(
-            hot.get(96).is_some() && hot.get(0).is_none(),
-            "it was the last of its place, and came again"
-        );
+        assert!(hot.get(96).is_some() && hot.get(0).is_none(), "its second read displaces the least recent");
         hot.read(5, &Arc::new(5));
-        assert!(hot.get(5).is_none(), "others were read since");
+        assert!(hot.get(5).is_none(), "others were read since its first read");
     }
 
     #[test]
-    fn forgetting_leaves_another_entry_in_the_same_place_alone() {
+    fn forgetting_an_entry_leaves_the_others() {
         let hot = HotSet::new(2);
         hot.read(2, &Arc::new("two"));
         hot.forget(4);
@@ -107,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_of_nothing_holds_nothing() {
+    fn a_capacity_of_zero_holds_nothing() {
         let hot = HotSet::new(0);
         hot.read(1, &Arc::new(()));
         assert!(hot.get(1).is_none());

@@ -1,5 +1,4 @@
-//! The metadata that is at hand without decoding an object: two small blocks of bytes, one of its own and one that it may
-//! share with others.
+//! Metadata that is readable without decoding an object: a block of bytes of its own, and an interned one.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,7 +7,7 @@ use serde::{Deserialize, de};
 
 use super::common::Block;
 
-/// An owner as the metadata block has it, borrowed from the cached object.
+/// Owner reference, borrowed from the cached object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
     /// Group and version of the owner, as written in the reference.
@@ -23,19 +22,19 @@ pub struct Owner<'a> {
     pub controller: bool,
 }
 
-/// Identity, version, labels and owners, packed: every text is preceded by its length in two bytes.
+/// Uid, version, labels and owners as length-prefixed texts.
 ///
-/// This is what predicates, selectors and most indexes look at, so it must not cost a decode; and there is one
-/// per cached object, so it must not cost a map either.
+/// Predicates, selectors and most indexes use them, so they are readable without decoding; there is one per cached object, so
+/// they are not a map.
 #[derive(Clone)]
 pub(crate) struct Meta {
-    /// [`DELETING`] and [`GENERATION`] in one byte, the generation in eight if there is one, identity and version.
+    /// [`DELETING`] and [`GENERATION`] in one byte, the generation in eight if there is one, uid and version.
     own: Box<[u8]>,
-    /// How many labels and owners in two bytes each, the labels, the owners.
+    /// Numbers of labels and owners in two bytes each, the labels, the owners.
     common: Block,
 }
 
-/// Metadata as it stands in the JSON text, borrowed from it.
+/// Metadata borrowed from the JSON text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MetaView<'a> {
@@ -72,13 +71,13 @@ struct OwnerView<'a> {
     controller: Option<bool>,
 }
 
-/// Why an object's metadata cannot be packed.
+/// Error of metadata that cannot be packed.
 #[derive(Debug, thiserror::Error)]
 #[error("metadata holds a text, or a number of labels or owners, above 65535")]
 pub(crate) struct TooLong;
 
 impl Meta {
-    /// From the text of an object; `block` keeps what others may have too.
+    /// Packs the metadata of a text; `block` interns labels and owners.
     pub(crate) fn from_view(
         view: &MetaView<'_>,
         block: impl FnOnce(&[u8]) -> Block,
@@ -87,8 +86,8 @@ impl Meta {
         let owners = view.owner_references.as_deref().unwrap_or_default();
         let deleting = view.deletion_timestamp.is_some();
         let (uid, resource_version) = (view.uid.0.as_bytes(), view.resource_version.0.as_bytes());
-        let own = Builder::own(uid, resource_version, view.generation, deleting)?;
-        let mut common = Builder::common(labels.len(), owners.len())?;
+        let own = MetaBuilder::own(uid, resource_version, view.generation, deleting)?;
+        let mut common = MetaBuilder::common(labels.len(), owners.len())?;
         for (key, value) in labels {
             common.text(key.0.as_bytes())?;
             common.text(value.0.as_bytes())?;
@@ -105,20 +104,20 @@ impl Meta {
         Ok(Self { own, common: block(&common.0) })
     }
 
-    /// From an object; `block` keeps what others may have too.
+    /// Packs the metadata of an object; `block` interns labels and owners.
     pub(crate) fn from_object(
         meta: &ObjectMeta,
         block: impl FnOnce(&[u8]) -> Block,
     ) -> Result<Self, TooLong> {
         let owners = meta.owner_references.as_deref().unwrap_or_default();
-        let own = Builder::own(
+        let own = MetaBuilder::own(
             meta.uid.as_deref().unwrap_or_default().as_bytes(),
             meta.resource_version.as_deref().unwrap_or_default().as_bytes(),
             meta.generation,
             meta.deletion_timestamp.is_some(),
         )?;
         let labels = meta.labels.as_ref().map_or(0, std::collections::BTreeMap::len);
-        let mut common = Builder::common(labels, owners.len())?;
+        let mut common = MetaBuilder::common(labels, owners.len())?;
         for (key, value) in meta.labels.iter().flatten() {
             common.text(key.as_bytes())?;
             common.text(value.as_bytes())?;
@@ -129,9 +128,9 @@ impl Meta {
         Ok(Self { own, common: block(&common.0) })
     }
 
-    /// Of an object that has this metadata but for its identity, its version, and those texts of labels and owners that are
-    /// `changed`: which one, counted as they stand in the block, and to what.
-    pub(crate) fn like(
+    /// Returns this metadata with another uid, another version, and the `changed` texts of labels and owners, each by its number
+    /// in the block.
+    pub(crate) fn with(
         &self,
         uid: &[u8],
         resource_version: &[u8],
@@ -139,12 +138,12 @@ impl Meta {
         block: impl FnOnce(&[u8]) -> Block,
     ) -> Result<Self, TooLong> {
         let (deleting, generation, _) = self.own();
-        let own = Builder::own(uid, resource_version, generation, deleting)?;
+        let own = MetaBuilder::own(uid, resource_version, generation, deleting)?;
         if changed.is_empty() {
             return Ok(Self { own, common: Block::clone(&self.common) });
         }
         let (labels, owners, texts) = self.common();
-        let mut common = Builder::common(labels.into(), owners.into())?;
+        let mut common = MetaBuilder::common(labels.into(), owners.into())?;
         for (number, text) in texts.bytes().enumerate() {
             let to = changed.iter().find(|(changed, _)| *changed == number);
             common.text(to.map_or(text, |(_, to)| to))?;
@@ -175,7 +174,7 @@ impl Meta {
 
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner<'_>> {
         let (labels, owners, mut texts) = self.common();
-        // There is no last label to stand behind if there are none.
+        // Skips the labels.
         if let Some(last) = (2 * usize::from(labels)).checked_sub(1) {
             texts.nth(last);
         }
@@ -190,7 +189,7 @@ impl Meta {
         })
     }
 
-    /// Whether it is being deleted, the generation, and then identity and version.
+    /// Returns whether it is being deleted, the generation, and the texts of uid and version.
     fn own(&self) -> (bool, Option<i64>, Texts<'_>) {
         let (marks, rest) = self.own.split_first().unwrap_or((&0, &[]));
         let deleting = marks & DELETING != 0;
@@ -202,7 +201,7 @@ impl Meta {
         }
     }
 
-    /// How many labels and owners, and then these.
+    /// Returns the numbers of labels and owners, and their texts.
     fn common(&self) -> (u16, u16, Texts<'_>) {
         let count = |bytes: &[u8; 2]| u16::from_le_bytes(*bytes);
         let Some((labels, rest)) = self.common.split_first_chunk() else { return (0, 0, Texts(&[])) };
@@ -210,15 +209,15 @@ impl Meta {
         (count(labels), count(owners), Texts(rest))
     }
 
-    /// Of its own: what it shares counts for nobody.
+    /// Returns the size without the interned block.
     pub(crate) fn heap_size(&self) -> usize {
         self.own.len()
     }
 }
 
-/// How many texts a label takes in the block, the second being its value.
+/// Number of texts of a label in the block: key and value.
 pub(super) const LABEL_TEXTS: usize = 2;
-/// The texts that an owner takes in the block, by their names; whether it is the controller comes behind them.
+/// Texts of an owner in the block, followed by whether it is the controller.
 pub(super) const OWNER_TEXTS: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
 
 const CONTROLLER: &str = "c";
@@ -228,9 +227,9 @@ const DELETING: u8 = 1;
 /// The object has a generation.
 const GENERATION: u8 = 2;
 
-struct Builder(Vec<u8>);
+struct MetaBuilder(Vec<u8>);
 
-impl Builder {
+impl MetaBuilder {
     fn own(
         uid: &[u8],
         resource_version: &[u8],
@@ -239,7 +238,7 @@ impl Builder {
     ) -> Result<Box<[u8]>, TooLong> {
         let generation = generation.map(i64::to_le_bytes);
         let generation_bytes = generation.as_ref().map_or(&[][..], |bytes| bytes);
-        // Just as much as is needed: making it a box then moves nothing.
+        // Exact capacity, so that it becomes a box without reallocation.
         let size = 1 + generation_bytes.len() + 2 + uid.len() + 2 + resource_version.len();
         let mut own = Self(Vec::with_capacity(size));
         let marks = if deleting { DELETING } else { 0 } | if generation.is_some() { GENERATION } else { 0 };
@@ -289,7 +288,7 @@ impl<'a> Texts<'a> {
         Some(text)
     }
 
-    /// For those who only copy them.
+    /// Returns the texts as bytes.
     fn bytes(mut self) -> impl Iterator<Item = &'a [u8]> {
         std::iter::from_fn(move || self.next_bytes())
     }
@@ -303,7 +302,7 @@ impl<'a> Iterator for Texts<'a> {
     }
 }
 
-/// A JSON string, borrowed unless it holds escapes.
+/// JSON string, borrowed unless it has escapes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -329,7 +328,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A JSON object of strings in the order in which it is written.
+/// JSON object of strings, in the order of the text.
 #[derive(Debug)]
 struct Pairs<'a>(Vec<(Text<'a>, Text<'a>)>);
 
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_deleted_needs_no_generation_for_that_and_the_other_way_round() {
+    fn deletion_and_generation_are_independent() {
         let of = |json| Meta::from_view(&serde_json::from_str(json).unwrap(), |bytes| bytes.into()).unwrap();
         let deleted =
             of(r#"{"name":"x","uid":"u","resourceVersion":"7","deletionTimestamp":"2026-01-01T00:00:00Z"}"#);
@@ -414,12 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_is_no_text_is_refused() {
+    fn a_label_that_is_no_string_is_an_error() {
         assert!(serde_json::from_str::<MetaView<'_>>(r#"{"name":"x","labels":{"a":1}}"#).is_err());
     }
 
     #[test]
-    fn a_text_that_does_not_fit_is_refused() {
+    fn a_text_that_is_too_long_is_an_error() {
         let long = format!(r#"{{"name":"x","labels":{{"a":"{}"}}}}"#, "b".repeat(70_000));
         assert!(Meta::from_view(&serde_json::from_str(&long).unwrap(), |bytes| bytes.into()).is_err());
     }

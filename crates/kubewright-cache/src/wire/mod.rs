@@ -1,4 +1,4 @@
-//! From the bytes of a response to cached objects: splitting, cutting, packing.
+//! Decoding of responses into cached objects: splitting, scanning, packing.
 
 pub(crate) mod alike;
 pub(crate) mod codec;

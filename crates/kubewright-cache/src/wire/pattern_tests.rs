@@ -1,38 +1,38 @@
 use super::*;
 use crate::wire::{pack::Packer, scan::Scanner};
 
-const MODEL: &str = r#"{"metadata":{"name":"a-1","namespace":"shop","uid":"u-1","resourceVersion":"41","labels":{"app":"web","of":"x"},"ownerReferences":[{"kind":"Set","uid":"o-1","name":"set","apiVersion":"apps/v1","controller":true}],"managedFields":[{"manager":"kubectl","time":"2026-01-01T00:00:00Z"}]},"data":{"color":"blue","text":"as every other one has it, and as long as that"}}"#;
+const ITEM: &str = r#"{"metadata":{"name":"a-1","namespace":"shop","uid":"u-1","resourceVersion":"41","labels":{"app":"web","of":"x"},"ownerReferences":[{"kind":"Set","uid":"o-1","name":"set","apiVersion":"apps/v1","controller":true}],"managedFields":[{"manager":"kubectl","time":"2026-01-01T00:00:00Z"}]},"data":{"color":"blue","text":"as every other one has it, and as long as that"}}"#;
 
-/// What a codec would make of it, with a header in the place of the brace.
-fn pattern(text: &str) -> Option<Pattern> {
+/// Creates a base as a codec would, with a header in the place of the brace.
+fn item_base(text: &str) -> Option<ItemBase> {
     let mut scanner = Scanner::new();
     scanner.advance(text.as_bytes());
     let spans = scanner.into_spans();
-    let kept = kept(text);
-    let kept = Kept {
-        text: Packer::new().model(kept.as_bytes()),
-        size: kept.len(),
+    let text_stored = stored(text);
+    let stored = Stored {
+        base: Packer::new().base(text_stored.as_bytes()),
+        size: text_stored.len(),
         header: HEADER.len(),
         cut: spans.cut(),
     };
-    Pattern::of(text.as_bytes(), spans.metadata.clone()?, kept, |bytes| bytes.into())
+    ItemBase::new(text.as_bytes(), spans.metadata.clone()?, stored, |bytes| bytes.into())
 }
 
 const HEADER: &str = r#"{"kind":"Map","#;
 
-fn kept(text: &str) -> String {
+fn stored(text: &str) -> String {
     let without = crate::wire::scan::without_managed_fields(text.as_bytes());
     format!("{HEADER}{}", &String::from_utf8_lossy(&without)[1..])
 }
 
-/// Any one.
-pub(crate) fn any() -> Pattern {
-    pattern(MODEL).unwrap()
+/// Creates a base for tests that need any.
+pub(crate) fn any() -> ItemBase {
+    item_base(ITEM).unwrap()
 }
 
 #[test]
-fn an_object_of_the_same_form_is_read_by_what_differs() {
-    let other = MODEL
+fn an_item_of_the_same_structure_matches() {
+    let other = ITEM
         .replace("a-1", "a-207")
         .replace("u-1", "2-u")
         .replace("\"41\"", "\"9000\"")
@@ -40,9 +40,9 @@ fn an_object_of_the_same_form_is_read_by_what_differs() {
         .replace("o-1", "o-22")
         .replace("2026", "2027")
         .replace("blue", "b\\\"}é");
-    let (pattern, mut script) = (any(), Vec::new());
+    let (base, mut delta) = (any(), Vec::new());
     let followed = format!("{other},{{}}]");
-    let read = pattern.read(followed.as_bytes(), &mut script).map_err(|_| ()).unwrap();
+    let read = base.compare(followed.as_bytes(), &mut delta).map_err(|_| ()).unwrap();
     assert_eq!(read.end, other.len());
     assert_eq!((read.namespace, read.name), (&b"shop"[..], &b"a-207"[..]));
     let meta = read.meta(|bytes| bytes.into()).unwrap();
@@ -51,17 +51,17 @@ fn an_object_of_the_same_form_is_read_by_what_differs() {
     let owners: Vec<_> =
         meta.owners().map(|owner| (owner.kind, owner.name, owner.uid, owner.controller)).collect();
     assert_eq!(owners, [("Set", "set", "o-22", true)]);
-    let text = read.packed(&script).unpack(<[u8]>::to_vec).unwrap();
-    assert_eq!(String::from_utf8(text).unwrap(), kept(&other));
+    let text = read.packed(&delta).unpack(<[u8]>::to_vec).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), stored(&other));
 }
 
 #[test]
-fn an_object_that_goes_on_may_yet_fit_and_one_of_another_form_does_not() {
-    let (pattern, mut script) = (any(), Vec::new());
-    let mut read = |text: &str| pattern.read(text.as_bytes(), &mut script).map(|read| read.end);
-    let other = MODEL.replace("a-1", "another").replace("blue", "green");
+fn an_incomplete_item_may_match_and_one_of_another_structure_does_not() {
+    let (base, mut delta) = (any(), Vec::new());
+    let mut read = |text: &str| base.compare(text.as_bytes(), &mut delta).map(|read| read.end);
+    let other = ITEM.replace("a-1", "another").replace("blue", "green");
     for end in 1..other.len() {
-        assert_eq!(read(&other[..end]), Err(Unread::Incomplete), "{end}");
+        assert_eq!(read(&other[..end]), Err(Mismatch::Incomplete), "{end}");
     }
     assert_eq!(read(&other), Ok(other.len()));
     for (from, to) in [
@@ -75,28 +75,28 @@ fn an_object_that_goes_on_may_yet_fit_and_one_of_another_form_does_not() {
         (",\"uid\"", ", \"uid\""),
         ("}}", "},\"more\":1}"),
     ] {
-        assert_eq!(read(&MODEL.replace(from, to)), Err(Unread::Unlike), "{to}");
+        assert_eq!(read(&ITEM.replace(from, to)), Err(Mismatch::Different), "{to}");
     }
 }
 
 #[test]
-fn what_has_much_of_its_own_or_is_no_longer_small_is_left_to_others() {
-    let (pattern, mut script) = (any(), Vec::new());
-    let mut read = |text: &str| pattern.read(text.as_bytes(), &mut script).map(|read| read.end);
+fn an_item_with_a_large_delta_or_a_large_text_does_not_match() {
+    let (base, mut delta) = (any(), Vec::new());
+    let mut read = |text: &str| base.compare(text.as_bytes(), &mut delta).map(|read| read.end);
     for length in [200, 2 * SMALL] {
         let own: String = ('a'..='w').cycle().take(length).collect();
-        assert_eq!(read(&MODEL.replace("blue", &own)), Err(Unread::Unlike));
+        assert_eq!(read(&ITEM.replace("blue", &own)), Err(Mismatch::Different));
     }
-    let endless = MODEL.replace("blue", &"b".repeat(3 * SMALL));
+    let endless = ITEM.replace("blue", &"b".repeat(3 * SMALL));
     assert_eq!(
-        read(&endless[..MODEL.len() + 2 * SMALL]),
-        Err(Unread::Unlike),
-        "nobody waits for the end of it"
+        read(&endless[..ITEM.len() + 2 * SMALL]),
+        Err(Mismatch::Different),
+        "its end is not waited for"
     );
 }
 
 #[test]
-fn what_is_unusual_is_no_pattern() {
+fn unusual_objects_are_no_base() {
     for text in [
         r#"{"metadata":["name","namespace"]}"#,
         r#"{"metadata":{"name":"x","ownerReferences":[["v1","Pod","p","u"]]}}"#,
@@ -104,8 +104,8 @@ fn what_is_unusual_is_no_pattern() {
         r#"{"metadata":{"name":"x"},"data":{"a":}}"#,
         r#"{"metadata":{"name":"x"},"data":["a" "b"]}"#,
     ] {
-        assert!(pattern(text).is_none(), "{text}");
+        assert!(item_base(text).is_none(), "{text}");
     }
-    let long = MODEL.replace("kubectl", &"k".repeat(LONGEST));
-    assert!(pattern(&long).is_none());
+    let long = ITEM.replace("kubectl", &"k".repeat(MAX_TEXT));
+    assert!(item_base(&long).is_none());
 }

@@ -1,4 +1,4 @@
-//! Which strings of an object may differ in another one of the same form, and what they are to a cache.
+//! Strings of a base that may differ in another object of the same structure, and the metadata field that each holds.
 
 use std::ops::Range;
 
@@ -6,37 +6,37 @@ use serde::de::IgnoredAny;
 
 use super::meta::{LABEL_TEXTS, OWNER_TEXTS};
 
-/// What a string is to a cache.
+/// Metadata field that a string holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum Field {
     Name,
     Namespace,
     Uid,
     ResourceVersion,
-    /// A text of the block of labels and owners, by its number.
-    Common(usize),
-    /// Any other one of the metadata.
-    Metadata,
-    /// Outside of the metadata, or cut out of it.
-    Elsewhere,
+    /// Text of the shared block of labels and owners, by its number.
+    Shared(usize),
+    /// Another field of the metadata.
+    OtherMetadata,
+    /// Outside of the metadata, or in the part of it that is not stored.
+    None,
 }
 
-/// A string that is the value of a member, or an element of an array.
+/// String that is the value of a member or an element of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Value {
-    /// Between the quotes.
+pub(super) struct StringSpan {
+    /// Position between the quotes.
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) role: Role,
-    /// Where it is in the text as it is kept, unless it is cut out.
-    pub(super) kept: Option<usize>,
+    pub(super) field: Field,
+    /// Position in the stored text, unless it is cut out.
+    pub(super) stored: Option<usize>,
 }
 
-impl Value {
-    /// Where it is in a text whose opening brace was replaced by a header, and of which something was cut out.
-    pub(super) fn kept_behind(mut self, header: usize, cut: Option<&Range<usize>>) -> Self {
+impl StringSpan {
+    /// Sets the position in the stored text, whose opening brace is replaced by a header and from which `cut` is removed.
+    pub(super) fn with_stored(mut self, header: usize, cut: Option<&Range<usize>>) -> Self {
         let place = header + self.start - 1;
-        self.kept = match cut {
+        self.stored = match cut {
             Some(cut) if self.start >= cut.end => Some(place - cut.len()),
             Some(cut) if self.start >= cut.start => None,
             _ => Some(place),
@@ -45,27 +45,27 @@ impl Value {
     }
 }
 
-/// A bracket that is open.
+/// Open bracket.
 struct Open<'a> {
     is_object: bool,
-    /// The member whose value is being read, without a key before its colon.
+    /// Key of the member whose value is being read; `None` before its colon.
     key: Option<&'a [u8]>,
-    /// How many members or elements came before this one.
+    /// Number of members or elements before this one.
     number: usize,
 }
 
-/// The strings of an object that may differ, in order; None if it is of a sort that others should not be compared with.
+/// Returns the strings of an object that may differ, in order, or `None` if it cannot be a base.
 ///
-/// Its type is not among them, for another type is an error. Nor are keys: what a string is depends on them.
-pub(super) fn values(
+/// Its type is not among them, because another type is an error, nor are keys, because they decide what a string means.
+pub(super) fn string_spans(
     text: &[u8],
     metadata: Range<usize>,
     cut: Option<Range<usize>>,
     labels: usize,
-) -> Option<Vec<Value>> {
-    // The walk below relies on it. There is one for each of a few objects.
+) -> Option<Vec<StringSpan>> {
+    // The walk below relies on valid JSON. Few objects become a base.
     serde_json::from_slice::<IgnoredAny>(text).ok()?;
-    let mut walk = Walk { text, metadata, cut, labels, open: Vec::new(), values: Vec::new() };
+    let mut walk = Walk { text, metadata, cut, labels, open: Vec::new(), spans: Vec::new() };
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
         at += 1;
@@ -86,17 +86,17 @@ pub(super) fn values(
             _ => {}
         }
     }
-    Some(walk.values)
+    Some(walk.spans)
 }
 
 struct Walk<'a> {
     text: &'a [u8],
     metadata: Range<usize>,
     cut: Option<Range<usize>>,
-    /// How many there are.
+    /// Number of labels.
     labels: usize,
     open: Vec<Open<'a>>,
-    values: Vec<Value>,
+    spans: Vec<StringSpan>,
 }
 
 impl Walk<'_> {
@@ -106,40 +106,40 @@ impl Walk<'_> {
         let innermost = self.open.last_mut()?;
         if innermost.is_object && innermost.key.is_none() {
             let key = &self.text[span];
-            // It may be another one than it looks like.
+            // An escaped key may equal a metadata field.
             if in_metadata && key.contains(&b'\\') {
                 return None;
             }
             innermost.key = Some(key);
             return Some(());
         }
-        let role = if in_metadata { self.role_in_metadata()? } else { Role::Elsewhere };
+        let field = if in_metadata { self.field()? } else { Field::None };
         let is_type = matches!(&self.open[..], [Open { key: Some(b"apiVersion" | b"kind"), .. }]);
         if !is_type {
-            self.values.push(Value { start: span.start, end: span.end, role, kept: None });
+            self.spans.push(StringSpan { start: span.start, end: span.end, field, stored: None });
         }
         Some(())
     }
 
-    fn role_in_metadata(&self) -> Option<Role> {
-        // A structure may be written as an array of its fields. Nobody does.
+    fn field(&self) -> Option<Field> {
+        // serde accepts a structure written as an array of its fields; such an object is not a base.
         let [_, metadata, inner @ ..] = &self.open[..] else { return None };
         let field = metadata.key?;
         Some(match (field, inner) {
-            (b"name", []) => Role::Name,
-            (b"namespace", []) => Role::Namespace,
-            (b"uid", []) => Role::Uid,
-            (b"resourceVersion", []) => Role::ResourceVersion,
-            (b"labels", [label]) => Role::Common(LABEL_TEXTS * label.number + 1),
+            (b"name", []) => Field::Name,
+            (b"namespace", []) => Field::Namespace,
+            (b"uid", []) => Field::Uid,
+            (b"resourceVersion", []) => Field::ResourceVersion,
+            (b"labels", [label]) => Field::Shared(LABEL_TEXTS * label.number + 1),
             (b"ownerReferences", [owner, reference]) => {
                 let field = reference.key?;
                 let before = LABEL_TEXTS * self.labels + (OWNER_TEXTS.len() + 1) * owner.number;
                 match OWNER_TEXTS.iter().position(|text| text.as_bytes() == field) {
-                    Some(at) => Role::Common(before + at),
-                    None => Role::Metadata,
+                    Some(at) => Field::Shared(before + at),
+                    None => Field::OtherMetadata,
                 }
             }
-            _ => Role::Metadata,
+            _ => Field::OtherMetadata,
         })
     }
 }

@@ -1,37 +1,37 @@
-//! Finding the end of a JSON object and the few parts of it that a cache needs, without building anything.
+//! Scanner that finds the end of a JSON object and the parts of it that a cache needs, without allocating.
 //!
-//! The scanner does not validate: it balances brackets and skips strings. What it cuts out is parsed by serde
-//! afterwards, so a malformed object is still reported, by the part of the code that can name it.
+//! The scanner does not validate: it balances brackets and skips strings. The parts are deserialised by serde afterwards, which
+//! reports malformed objects.
 
 use std::{borrow::Cow, ops::Range};
 
-/// Where the interesting parts of one object lie, as offsets from its opening brace.
+/// Parts of an object, as offsets from its opening brace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Spans {
-    /// The text inside the quotes of the top-level `apiVersion`.
+    /// Text inside the quotes of the top-level `apiVersion`.
     pub(crate) api_version: Option<Range<usize>>,
-    /// The text inside the quotes of the top-level `kind`.
+    /// Text inside the quotes of the top-level `kind`.
     pub(crate) kind: Option<Range<usize>>,
-    /// The text inside the quotes of the top-level `type`, which watch events have.
+    /// Text inside the quotes of the top-level `type`, which watch events have.
     pub(crate) event_type: Option<Range<usize>>,
-    /// The value of the top-level `object`, which watch events have.
+    /// Value of the top-level `object`, which watch events have.
     pub(crate) object: Option<Range<usize>>,
-    /// The value of the top-level `metadata`, braces included.
+    /// Value of the top-level `metadata`, braces included.
     pub(crate) metadata: Option<Range<usize>>,
-    /// What to cut out of a `metadata` so that `managedFields` is gone and the rest is still JSON; see [`cut`](Self::cut).
+    /// Part of a `metadata` without which it is JSON without `managedFields`; see [`cut`](Self::cut).
     managed_fields: Option<Range<usize>>,
 }
 
 impl Spans {
-    /// What to cut out so that `managedFields` is gone and the rest is still JSON.
+    /// Returns the part without which the object is JSON without `managedFields`.
     pub(crate) fn cut(&self) -> Option<Range<usize>> {
-        // Of a metadata that is there twice the last counts, and what was found in an earlier one is not in it.
+        // Of duplicate metadata members the last is valid; a part found in an earlier one is ignored.
         let metadata = self.metadata.as_ref()?;
         self.managed_fields.clone().filter(|cut| metadata.start <= cut.start && cut.end <= metadata.end)
     }
 }
 
-/// The text of an object without its `managedFields`. What is no object stays as it is.
+/// Returns the text of an object without its `managedFields`. Other texts are returned unchanged.
 pub fn without_managed_fields(text: &[u8]) -> Cow<'_, [u8]> {
     let mut scanner = Scanner::until_metadata();
     scanner.advance(text);
@@ -41,16 +41,16 @@ pub fn without_managed_fields(text: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// What a call of [`Scanner::advance`] found.
+/// Result of [`Scanner::advance`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The object goes on after the bytes seen so far.
+    /// The object is not complete.
     Incomplete,
     /// The object ends before this offset.
     Complete(usize),
-    /// The array of the top-level `items` begins after this offset (only when asked for).
+    /// The array of the top-level `items` begins after this offset (only if requested).
     Items(usize),
-    /// Everything that matters has been found (only when asked for); the object goes on.
+    /// All parts have been found (only if requested); the object is not complete.
     Enough,
     /// A closing bracket without an opening one, or a first byte that opens no object.
     Unbalanced,
@@ -68,7 +68,7 @@ enum Member {
     Items,
 }
 
-/// Where a scan stops.
+/// End of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     End,
@@ -76,17 +76,17 @@ enum Stop {
     Metadata,
 }
 
-/// A scan of one object over a buffer that may still grow.
+/// Scan of one object in a buffer that may still grow.
 ///
 /// Call [`advance`](Self::advance) with all bytes of the object so far; after `Incomplete`, call it again with the
-/// same bytes and more. Nothing is looked at twice.
+/// same bytes and more. No byte is scanned twice.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     at: usize,
     depth: u32,
-    /// Where the current string began (after its quote), when inside one.
+    /// Start of the current string (after its quote), when inside one.
     string: Option<usize>,
-    /// The member of the outermost object, or of `metadata`, whose value is being read.
+    /// Member of the outermost object, or of `metadata`, whose value is being read.
     member: [Member; 2],
     /// Whether the next string on this level is a value rather than a key.
     value: [bool; 2],
@@ -113,13 +113,13 @@ impl Scanner {
         }
     }
 
-    /// A scan that stops where the elements of the top-level `items` begin.
+    /// Creates a scan that stops where the elements of the top-level `items` begin.
     pub(crate) fn until_items() -> Self {
         Self { stop: Stop::Items, ..Self::new() }
     }
 
-    /// A scan that stops when it knows the type and the metadata: for objects whose end is known without it. Servers write
-    /// these first, so the larger part of most objects is not looked at.
+    /// Creates a scan that stops after type and metadata, for objects whose end is known. Servers write these first, so most of
+    /// an object is not scanned.
     pub(crate) fn until_metadata() -> Self {
         Self { stop: Stop::Metadata, ..Self::new() }
     }
@@ -176,7 +176,7 @@ impl Scanner {
                         self.end_nested_member();
                         self.depth = 1;
                         self.end_nested();
-                        if self.stop == Stop::Metadata && self.knows_enough() {
+                        if self.stop == Stop::Metadata && self.is_complete() {
                             return Progress::Enough;
                         }
                     }
@@ -210,7 +210,7 @@ impl Scanner {
         Progress::Incomplete
     }
 
-    /// Passes over what lies too deep to matter, in a loop that looks at brackets and strings alone.
+    /// Skips nested values in a loop that handles brackets and strings only.
     fn skip(&mut self, bytes: &[u8]) {
         let (mut at, mut depth) = (self.at, self.depth);
         while let Some(&byte) = bytes.get(at) {
@@ -267,7 +267,7 @@ impl Scanner {
         }
     }
 
-    /// The object or array at depth 2 is about to close: a last member has no comma behind it.
+    /// Ends the last member of an object or array at depth 2, which has no comma.
     fn end_nested_member(&mut self) {
         if self.member[0] == Member::Metadata && self.member[1] == Member::ManagedFields {
             let from = self.last_comma.unwrap_or(self.key_start);
@@ -275,7 +275,7 @@ impl Scanner {
         }
     }
 
-    fn knows_enough(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.spans.metadata.is_some() && self.spans.kind.is_some() && self.spans.api_version.is_some()
     }
 
@@ -289,7 +289,7 @@ impl Scanner {
     }
 }
 
-/// What a byte outside of strings is to those who only balance brackets.
+/// Class of a byte outside of strings, for balancing brackets.
 #[derive(Clone, Copy)]
 enum Class {
     Other,
@@ -308,9 +308,9 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
-/// Where the string that goes on at this offset has its closing quote; or, when that is yet to come, where to go on.
+/// Returns the closing quote of the string that continues at this offset, or as an error where to continue with more bytes.
 ///
-/// Eight bytes at a time, because most strings in an object are shorter than what a vector instruction pays off for.
+/// It compares eight bytes at a time: most strings in an object are too short for vector instructions.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     loop {
@@ -332,7 +332,7 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
         if bytes[at] == b'"' {
             return Ok(at);
         }
-        // A backslash and what it escapes are passed together.
+        // A backslash is skipped with the byte that it escapes.
         if at + 1 >= bytes.len() {
             return Err(at);
         }
@@ -340,11 +340,11 @@ pub(crate) fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     }
 }
 
-/// The place of the first quote or backslash among eight bytes.
+/// Returns the position of the first quote or backslash in eight bytes.
 #[inline]
 fn quote_or_backslash(word: u64) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // The lowest bit of this that is set is the top bit of the first byte that is zero.
+    // The lowest set bit is the top bit of the first zero byte.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
     let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
     (found != 0).then_some((found.trailing_zeros() / 8) as usize)
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_cut_wherever_they_stand() {
+    fn managed_fields_are_cut_at_any_position() {
         for (with, without) in [
             (r#"{"metadata":{"managedFields":[{"a":"]}"}],"name":"x"}}"#, json!({"metadata":{"name":"x"}})),
             (r#"{"metadata":{"name":"x", "managedFields":[]}}"#, json!({"metadata":{"name":"x"}})),
@@ -383,11 +383,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_managed_fields_or_is_no_object_stays_as_it_is() {
+    fn texts_without_managed_fields_are_returned_unchanged() {
         for text in ["", "[]", "null", r#"{"metadata":{"name":"x"}}"#, r#"{"metadata":{"managedFields":["#] {
             assert_eq!(without_managed_fields(text.as_bytes()), Cow::Borrowed(text.as_bytes()));
         }
-        // The last metadata counts, so nothing is cut out of the first.
+        // The last metadata is valid, so nothing is cut out of the first.
         let twice = r#"{"metadata":{"managedFields":[]},"metadata":{"name":"x"}}"#;
         let (_, spans) = scan_in_steps(twice, 5);
         assert!(spans.managed_fields.is_some());
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_elsewhere_are_left_alone() {
+    fn managed_fields_outside_of_metadata_stay() {
         let text = r#"{"spec":{"managedFields":[1]},"metadata":{"labels":{"managedFields":"x"}},"managedFields":[]}"#;
         let (_, spans) = scan_in_steps(text, 7);
         assert_eq!(spans.managed_fields, None);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_for_metadata_stops_behind_it_unless_the_type_comes_later() {
+    fn a_scan_until_metadata_stops_after_it_unless_the_type_follows() {
         let scan = |text: &str| {
             let mut scanner = Scanner::until_metadata();
             (scanner.advance(text.as_bytes()), scanner.into_spans())
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_line_gives_its_type_and_object() {
+    fn a_watch_line_has_a_type_and_an_object() {
         let text = r#"{"type":"ADDED","object":{"type":"Opaque","metadata":{"name":"s"}}}"#;
         let (_, spans) = scan_in_steps(text, 3);
         assert_eq!(&text[spans.event_type.unwrap()], "ADDED");
@@ -434,14 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn text_that_opens_no_object_is_unbalanced() {
+    fn a_text_that_is_no_object_is_unbalanced() {
         for text in ["]", "}", "[{}]", "null", "x"] {
             assert_eq!(scan_in_steps(text, 1).0, Progress::Unbalanced, "{text}");
         }
     }
 
     #[test]
-    fn brackets_and_quotes_inside_strings_do_not_count() {
+    fn brackets_and_quotes_inside_strings_are_ignored() {
         let text = r#"{"a":"}]\"{[\\","b":"\u007d"}"#;
         for step in 1..text.len() {
             assert_eq!(scan_in_steps(text, step).0, Progress::Complete(text.len()), "step {step}");
@@ -472,7 +472,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_object_in_any_pieces_gives_the_same_spans(value in json_value(), step in 1usize..9) {
+        fn spans_do_not_depend_on_the_pieces(value in json_value(), step in 1usize..9) {
             let object = json!({ "metadata": value, "spec": {"x": [1, {"y": "z"}]} });
             let text = object.to_string();
             let whole = scan_in_steps(&text, text.len());

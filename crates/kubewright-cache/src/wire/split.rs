@@ -1,15 +1,15 @@
-//! Cutting a response body into objects, frame by frame, without waiting for its end.
+//! Splitters that cut a response body into objects, frame by frame.
 
 use memchr::memchr;
 use serde::Deserialize;
 
 use super::{
     meta::Text,
-    pattern::Unread,
+    pattern::Mismatch,
     scan::{Progress, Scanner, Spans},
 };
 
-/// A body that is not what a list or a watch answers with.
+/// Error of a body that is neither a list nor a watch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
     #[error("the body is not a JSON object with a list of items")]
@@ -20,10 +20,10 @@ pub(crate) enum SplitError {
     Envelope(String),
 }
 
-/// How much of a frame is copied at a time to complete what an earlier one began.
+/// Number of bytes copied at a time to complete an object that an earlier frame began.
 const PIECE: usize = 1024;
 
-/// What a list says beside its items.
+/// Metadata of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListMeta {
     pub(crate) resource_version: String,
@@ -31,22 +31,22 @@ pub(crate) struct ListMeta {
     pub(crate) remaining: Option<u64>,
 }
 
-/// Who the objects of a list are for.
+/// Consumer of the items of a list.
 pub(crate) trait Items {
-    /// Takes the object that the text begins with if it is like one before, without looking where it ends. Says where that was.
-    fn like_before(&mut self, _text: &[u8]) -> Result<usize, Unread> {
-        Err(Unread::Unlike)
+    /// Takes the item that the text begins with if it matches an earlier one, and returns its end.
+    fn match_item(&mut self, _text: &[u8]) -> Result<usize, Mismatch> {
+        Err(Mismatch::Different)
     }
 
-    /// The next object.
+    /// Takes an item.
     fn item(&mut self, text: &[u8], spans: Spans);
 }
 
-/// Takes a list apart while it arrives.
+/// Splits a list while it arrives.
 pub(crate) struct ListSplitter {
     buffer: Vec<u8>,
     stage: Stage,
-    /// Everything but the items: small, and parsed when all of it is there.
+    /// The list without its items: small, and parsed at the end.
     envelope: Vec<u8>,
 }
 
@@ -63,16 +63,16 @@ impl ListSplitter {
         Self { buffer: Vec::new(), stage: Stage::Head(Scanner::until_items()), envelope: Vec::new() }
     }
 
-    /// Takes the next frame and hands over every object that is complete now.
+    /// Takes the next frame and passes on every item that is complete.
     pub(crate) fn feed(&mut self, frame: &[u8], items: &mut impl Items) -> Result<(), SplitError> {
         let mut rest = frame;
-        // What an earlier frame began is completed in small pieces: the rest of this one is read where it is.
+        // An item that an earlier frame began is completed in small pieces; the rest of this frame is read in place.
         while !self.buffer.is_empty() && !rest.is_empty() {
             let (piece, later) = rest.split_at(PIECE.min(rest.len()));
             let mut held = std::mem::take(&mut self.buffer);
             let before = held.len();
             held.extend_from_slice(piece);
-            let used = self.take_apart(&held, items)?;
+            let used = self.split(&held, items)?;
             if let Some(ours) = used.checked_sub(before) {
                 rest = &rest[ours..];
                 held.clear();
@@ -82,12 +82,12 @@ impl ListSplitter {
             }
             self.buffer = held;
         }
-        let used = self.take_apart(rest, items)?;
+        let used = self.split(rest, items)?;
         self.buffer.extend_from_slice(&rest[used..]);
         Ok(())
     }
 
-    fn take_apart(&mut self, bytes: &[u8], items: &mut impl Items) -> Result<usize, SplitError> {
+    fn split(&mut self, bytes: &[u8], items: &mut impl Items) -> Result<usize, SplitError> {
         let mut at = 0;
         loop {
             match &mut self.stage {
@@ -109,11 +109,11 @@ impl ListSplitter {
                 Stage::Between => match bytes.get(at) {
                     None => return Ok(at),
                     Some(b' ' | b'\t' | b'\r' | b'\n' | b',') => at += 1,
-                    Some(b'{') => match items.like_before(&bytes[at..]) {
+                    Some(b'{') => match items.match_item(&bytes[at..]) {
                         Ok(end) => at += end,
-                        // To be compared once more is less than to be scanned.
-                        Err(Unread::Incomplete) => return Ok(at),
-                        Err(Unread::Unlike) => self.stage = Stage::Item(Scanner::new()),
+                        // Comparing again costs less than scanning.
+                        Err(Mismatch::Incomplete) => return Ok(at),
+                        Err(Mismatch::Different) => self.stage = Stage::Item(Scanner::new()),
                     },
                     Some(b']') => self.stage = Stage::Tail,
                     Some(_) => return Err(SplitError::NotAList),
@@ -139,7 +139,7 @@ impl ListSplitter {
         }
     }
 
-    /// The body has ended: what the list says of itself.
+    /// Returns the metadata of the list at the end of the body.
     pub(crate) fn finish(self) -> Result<ListMeta, SplitError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
@@ -170,14 +170,14 @@ impl ListSplitter {
     }
 }
 
-/// Takes a watch apart: one event a line.
+/// Splits a watch into lines, one event each.
 #[derive(Default)]
 pub(crate) struct LineSplitter {
     buffer: Vec<u8>,
 }
 
 impl LineSplitter {
-    /// Takes the next frame and calls `line` for every line that is complete now.
+    /// Takes the next frame and calls `line` for every line that is complete.
     pub(crate) fn feed(&mut self, frame: &[u8], mut line: impl FnMut(&[u8])) {
         let mut rest = frame;
         if !self.buffer.is_empty() {
@@ -203,7 +203,7 @@ impl LineSplitter {
         self.buffer.extend_from_slice(rest);
     }
 
-    /// The body has ended: whether that was between two lines.
+    /// Checks that the body ended between two lines.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.buffer.iter().all(u8::is_ascii_whitespace) { Ok(()) } else { Err(SplitError::Truncated) }
     }
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes everything as it comes.
+    /// Collects the items.
     #[derive(Default)]
     struct Texts(Vec<String>);
 
@@ -241,7 +241,7 @@ mod tests {
 "#;
 
     #[test]
-    fn a_list_comes_apart_the_same_in_any_pieces() {
+    fn a_list_is_split_equally_in_frames_of_any_size() {
         for step in 1..LIST.len() {
             let (items, meta) = split(LIST, step);
             assert_eq!(
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn metadata_behind_the_items_counts_as_well() {
+    fn metadata_may_follow_the_items() {
         let (items, meta) = split(r#"{"items":[{}],"metadata":{"resourceVersion":"5"}}"#, 4);
         assert_eq!((items.len(), meta.unwrap().resource_version.as_str()), (1, "5"));
     }
 
     #[test]
-    fn empty_lists_have_many_faces() {
+    fn empty_lists_are_accepted_in_every_form() {
         for text in
             [r#"{"items":[],"metadata":{}}"#, r#"{"items":null,"metadata":{}}"#, r#"{"metadata":{}}"#, "{}"]
         {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_list_is_refused() {
+    fn a_body_that_is_no_list_is_an_error() {
         for text in ["[]", "<html>", r#"{"items":[1]}"#, r#"{"items":[[]]}"#] {
             assert_eq!(split(text, 2).1, Err(SplitError::NotAList), "{text}");
         }
@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_come_apart_the_same_in_any_pieces(lines in prop::collection::vec("[a-z]{1,9}", 0..9), step in 1usize..12) {
+        fn lines_are_split_equally_in_frames_of_any_size(lines in prop::collection::vec("[a-z]{1,9}", 0..9), step in 1usize..12) {
             let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             let mut splitter = LineSplitter::default();
             let mut found = Vec::new();

@@ -57,6 +57,6 @@ impl Service<Uri> for BufferedConnector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        self.0.call(uri).map_ok(|stream| Buffered::new(Tcp::Attended(stream)))
+        self.0.call(uri).map_ok(|stream| Buffered::new(Tcp::Registered(stream)))
     }
 }

@@ -181,7 +181,7 @@ impl Transport {
     pub async fn send(&self, request: Request<Body>) -> kube::Result<Response<AnswerBody>> {
         let for_queue = match &self.layers {
             Some(layers) => match layers.call_now(request) {
-                Either::Left(answer) => return shared::as_kubes(answer).await,
+                Either::Left(answer) => return shared::into_kube(answer).await,
                 Either::Right(request) => request,
             },
             None => request,

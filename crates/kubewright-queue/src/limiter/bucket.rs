@@ -5,19 +5,19 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// A token bucket over all keys: so many retries per second, after a burst.
+/// Token bucket over all keys: a number of retries per second, after a burst.
 ///
-/// Retries beyond the rate are not refused; each waits for the token that will be its own. The bucket knows nothing of
-/// single keys, so it never has requeues to tell and nothing to forget.
+/// Retries beyond the rate are not refused; each waits for its token. The bucket does not count per key, so it has no requeues
+/// and nothing to forget.
 pub struct Bucket {
-    /// How long one token takes to grow.
+    /// Time per token.
     interval: Duration,
-    /// How long all of them take.
+    /// Time for all tokens.
     full: Duration,
     debt: Mutex<Debt>,
 }
 
-/// What has been taken out and has not grown back, as time to grow. Kept as a duration and not as the instant at which
+/// Tokens that are missing, as time until they are back. Kept as a duration and not as the instant at which
 /// the bucket is full again: an instant far in the past or future cannot always be expressed.
 struct Debt {
     amount: Duration,
@@ -50,7 +50,7 @@ impl Bucket {
     }
 }
 
-/// Far enough that nobody waits for it, near enough that clocks can express it.
+/// Longest delay: clocks can express it.
 const CENTURY: Duration = Duration::from_hours(100 * 365 * 24);
 
 impl<T> RateLimiter<T> for Bucket {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{RateLimiter, failures::Failures};
 use crate::WorkKey;
 
-/// Each failure of a key doubles its wait: `base`, 2·`base`, 4·`base` … up to `max`.
+/// Exponential back-off per key: each failure doubles its wait: `base`, 2·`base`, 4·`base` … up to `max`.
 pub struct ItemExponentialFailure<T> {
     base: Duration,
     max: Duration,
@@ -11,7 +11,7 @@ pub struct ItemExponentialFailure<T> {
 }
 
 impl<T: WorkKey> ItemExponentialFailure<T> {
-    /// Starts at `base` and never waits longer than `max`.
+    /// Creates a limiter that starts at `base` and never waits longer than `max`.
     pub fn new(base: Duration, max: Duration) -> Self {
         Self { base, max, failures: Failures::new() }
     }

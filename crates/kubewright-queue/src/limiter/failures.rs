@@ -1,4 +1,4 @@
-//! How often each key has failed.
+//! Failure counts of keys.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -15,10 +15,10 @@ impl<T: WorkKey> Failures<T> {
         Self { by_key: Mutex::new(HashMap::with_hasher(FixedState::with_seed(0))) }
     }
 
-    /// Counts one more failure and answers how many there were before.
+    /// Counts a failure and returns the number of failures before it.
     pub(super) fn count(&self, key: &T) -> u32 {
         let mut by_key = self.by_key.lock();
-        // A failing key usually has failed before: look first, clone it only when it is new.
+        // A failing key usually has failed before; only a new one is cloned.
         if let Some(failures) = by_key.get_mut(key) {
             let before = *failures;
             *failures = before.saturating_add(1);
@@ -33,7 +33,7 @@ impl<T: WorkKey> Failures<T> {
         if by_key.is_empty() { 0 } else { by_key.get(key).copied().unwrap_or(0) }
     }
 
-    /// Most keys never fail, so most of the time there is nothing to hash.
+    /// Removes the count of a key. Most keys never fail, so an empty map is not searched.
     pub(super) fn forget(&self, key: &T) {
         let mut by_key = self.by_key.lock();
         if !by_key.is_empty() {

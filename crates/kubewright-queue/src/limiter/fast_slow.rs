@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{RateLimiter, failures::Failures};
 use crate::WorkKey;
 
-/// A key is retried after `fast` the first `max_fast_attempts` times, and after `slow` from then on.
+/// Limiter that retries a key after `fast` the first `max_fast_attempts` times, and after `slow` from then on.
 pub struct ItemFastSlow<T> {
     fast: Duration,
     slow: Duration,
@@ -12,7 +12,7 @@ pub struct ItemFastSlow<T> {
 }
 
 impl<T: WorkKey> ItemFastSlow<T> {
-    /// Fast for so many attempts, then slow.
+    /// Creates a limiter.
     pub fn new(fast: Duration, slow: Duration, max_fast_attempts: u32) -> Self {
         Self { fast, slow, max_fast_attempts, failures: Failures::new() }
     }

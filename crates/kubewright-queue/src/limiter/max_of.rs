@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use super::RateLimiter;
 
-/// The stricter of two limiters; nest it for more. Both count every failure.
+/// Longer delay of two limiters; nest it for more. Both count every failure.
 pub struct MaxOf<A, B> {
     one: A,
     other: B,
 }
 
 impl<A, B> MaxOf<A, B> {
-    /// Waits as long as the longer of the two says.
+    /// Combines two limiters.
     pub fn new(one: A, other: B) -> Self {
         Self { one, other }
     }

@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use super::RateLimiter;
 
-/// Another limiter, with a longest wait. Useful around a [`Bucket`](super::Bucket), whose waits grow with the backlog.
+/// Limiter with an upper limit of the delay. Useful around a [`Bucket`](super::Bucket), whose waits grow with the backlog.
 pub struct WithMaxWait<L> {
     limiter: L,
     max: Duration,
 }
 
 impl<L> WithMaxWait<L> {
-    /// As `limiter` says, but never longer than `max`.
+    /// Limits the delays of `limiter` to `max`.
     pub fn new(limiter: L, max: Duration) -> Self {
         Self { limiter, max }
     }

@@ -1,15 +1,15 @@
-//! How long a retry waits.
+//! Rate limiters: delays of retries.
 //!
 //! | limiter | a retry waits |
 //! |---|---|
 //! | [`ItemExponentialFailure`] | twice as long as the last one of the same key, up to a limit |
 //! | [`ItemFastSlow`] | briefly the first few times, then long |
-//! | [`Bucket`] | until the whole queue may retry again: so many per second, with a burst |
-//! | [`MaxOf`] | as long as the stricter of two limiters says |
-//! | [`WithMaxWait`] | as another limiter says, but never longer than a limit |
+//! | [`Bucket`] | for a token that all keys share: a number per second, with a burst |
+//! | [`MaxOf`] | for the longer of two delays |
+//! | [`WithMaxWait`] | for the delay of another limiter, up to a limit |
 //!
 //! [`default_controller_limiter`] is client-go's default for controllers. A limiter counts per key until
-//! [`forget`](RateLimiter::forget): a key that is never forgotten is remembered for ever, which is why
+//! [`forget`](RateLimiter::forget): the count of a key that is never forgotten stays in memory, which is why
 //! [`Item::forget`](super::Item::forget) and [`Item::give_up`](super::Item::give_up) finish an item and forget its
 //! key in one step.
 //!
@@ -48,17 +48,17 @@ use super::WorkKey;
 
 /// Decides how long a key waits before it is retried.
 pub trait RateLimiter<T>: Send + Sync + 'static {
-    /// Counts one more failure of the key and says how long it should wait.
+    /// Counts a failure of the key and returns its delay.
     fn when(&self, key: &T) -> Duration;
 
-    /// The key is done with, for better or worse: its next failure is its first.
+    /// Forgets the failures of the key.
     fn forget(&self, key: &T);
 
-    /// How often the key has failed since it was last forgotten.
+    /// Returns how often the key has failed since it was last forgotten.
     fn num_requeues(&self, key: &T) -> u32;
 }
 
-/// One limiter for several queues.
+/// Shares one limiter between several queues.
 impl<T, L: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<L> {
     fn when(&self, key: &T) -> Duration {
         (**self).when(key)
@@ -73,7 +73,7 @@ impl<T, L: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<L> {
     }
 }
 
-/// client-go's default for controllers: per key from 5 ms doubling to 1000 s, and over all keys 10 retries per second
+/// Creates client-go's default limiter for controllers: per key from 5 ms doubling to 1000 s, and over all keys 10 retries per second
 /// after a burst of 100.
 pub fn default_controller_limiter<T: WorkKey>() -> MaxOf<ItemExponentialFailure<T>, Bucket> {
     MaxOf::new(
@@ -82,12 +82,12 @@ pub fn default_controller_limiter<T: WorkKey>() -> MaxOf<ItemExponentialFailure<
     )
 }
 
-/// client-go's default that looks at keys only: from 1 ms doubling to 1000 s.
+/// Creates client-go's default limiter per key: from 1 ms doubling to 1000 s.
 pub fn default_item_limiter<T: WorkKey>() -> ItemExponentialFailure<T> {
     ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1000))
 }
 
-/// Stands where a queue has no limiter; nobody can ask it.
+/// Limiter of queues without retries.
 pub(super) struct Unlimited;
 
 impl<T> RateLimiter<T> for Unlimited {

@@ -7,7 +7,10 @@ use indexmap::IndexSet;
 use k8s_openapi::{api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
 use tokio::time::Instant;
 
-use super::{lru::Lru, recorder::event_name};
+use super::{
+    lru::{self, Lru},
+    recorder::event_name,
+};
 use kubewright_core::Random;
 
 /// Options of the event correlator, as client-go's `CorrelatorOptions`. The defaults are client-go's.
@@ -76,9 +79,9 @@ impl Correlator {
         Self {
             options,
             random,
-            similar: Lru::new(cache_size),
-            logged: Lru::new(cache_size),
-            buckets: Lru::new(cache_size),
+            similar: lru::with_size(cache_size),
+            logged: lru::with_size(cache_size),
+            buckets: lru::with_size(cache_size),
             last_name: 0,
         }
     }
@@ -89,7 +92,8 @@ impl Correlator {
         let (event, key) = self.aggregate(event, now);
         let (event, repeat) = self.count(event, &key);
         let CorrelatorOptions { burst, refill_interval, .. } = self.options;
-        let bucket = self.buckets.entry(&spam_key(&event), || Bucket { tokens: burst, since: now });
+        let bucket =
+            self.buckets.get_or_insert_mut_ref(&spam_key(&event), || Bucket { tokens: burst, since: now });
         bucket.take(now, burst, refill_interval).then_some(Correlated { event, repeat })
     }
 
@@ -97,8 +101,9 @@ impl Correlator {
     fn aggregate(&mut self, event: Event, now: Instant) -> (Event, String) {
         let aggregate_key = aggregate_key(&event);
         let message = event.message.clone().unwrap_or_default();
-        let similar =
-            self.similar.entry(&aggregate_key, || Aggregate { messages: IndexSet::new(), last: now });
+        let similar = self
+            .similar
+            .get_or_insert_mut_ref(&aggregate_key, || Aggregate { messages: IndexSet::new(), last: now });
         if now.duration_since(similar.last) > self.options.aggregation_interval {
             similar.messages.clear();
         }
@@ -117,7 +122,7 @@ impl Correlator {
 
     /// Sets the count and name of the event.
     fn count(&mut self, mut event: Event, key: &str) -> (Event, bool) {
-        let logged = self.logged.entry(key, Logged::default);
+        let logged = self.logged.get_or_insert_mut_ref(key, Logged::default);
         let repeat = logged.count > 0;
         if repeat {
             event.metadata.name.clone_from(&logged.name);
