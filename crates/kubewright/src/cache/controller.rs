@@ -4,6 +4,8 @@
 //! store and one handler on it. Both are for programs that want the parts; [`SharedInformer`](super::SharedInformer)
 //! is the whole.
 
+use std::sync::Arc;
+
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +17,7 @@ use super::{
     object::Lazy,
     reflector::Reflector,
     shared_informer::apply_delta,
-    store::Indexer,
+    store::{Indexer, UntypedStore},
     turns::Turns,
 };
 
@@ -95,22 +97,22 @@ where
 {
     /// Follows `list_watch` into a store and calls `handler` with every change.
     pub fn new(list_watch: ListWatch<K>, mut handler: impl FnMut(Event<K>) + Send + 'static) -> Self {
-        let store = Indexer::<K>::keyed();
+        let cache = Arc::new(UntypedStore::new());
+        let store = Indexer::viewing(Arc::clone(&cache));
         let fifo = DeltaFifo::of(&store);
         let faults = list_watch.faults().clone();
-        let cache = store.clone();
         let controller = Controller::new(list_watch, fifo.clone(), move |popped| {
-            let (events, errors) = cache.objects().transaction(|cache| {
+            let (events, errors) = cache.transaction(|cache| {
                 let mut events = Vec::new();
                 for delta in popped.deltas {
-                    apply_delta(cache, delta, popped.is_in_initial_list, &mut events);
+                    apply_delta(cache, delta.map(Lazy::cast), popped.is_in_initial_list, &mut events);
                 }
                 events
             });
             for error in errors {
                 faults.report(&Fault::Index(error));
             }
-            events.into_iter().for_each(&mut handler);
+            events.into_iter().map(Event::cast).for_each(&mut handler);
         });
         Self { store, fifo, controller }
     }

@@ -7,7 +7,10 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use super::{fault::panic_message, object::Lazy};
+use super::{
+    fault::panic_message,
+    object::{Lazy, Untyped},
+};
 use crate::ObjectKey;
 
 /// The index by namespace that every informer has.
@@ -156,6 +159,16 @@ impl<K: 'static> IndexFn<Lazy<K>> {
             object.label(&label).into_iter().for_each(|value| values.push(value));
             Ok(())
         })
+    }
+
+    /// The same index for a store of any kind.
+    pub(super) fn untyped(self) -> IndexFn<Lazy<Untyped>> {
+        let function = self.function;
+        // A handle, and no copy of the object.
+        IndexFn {
+            name: self.name,
+            function: Arc::new(move |object, values| function(&object.clone().cast(), values)),
+        }
     }
 
     /// An index by the identity of every owner.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kube::{Resource, client::Body};
-use serde::de::DeserializeOwned;
+use kube::client::Body;
 
 use super::{
     fault::Fault,
-    object::Lazy,
+    object::{Lazy, Untyped},
     request::{Failure, ListWatchError, Target},
     wire::{
         alike::Alike,
@@ -21,9 +20,9 @@ use super::{
 use crate::ObjectKey;
 
 /// A page on its way. Objects come in the pieces in which the body does, so no page is ever whole in memory.
-pub(crate) struct ListPage<K> {
+pub(crate) struct ListPage {
     target: Target,
-    codec: Arc<Codec<K>>,
+    codec: Arc<Codec>,
     body: Body,
     splitter: Option<ListSplitter>,
     scratch: Vec<u8>,
@@ -31,8 +30,8 @@ pub(crate) struct ListPage<K> {
     taken: usize,
 }
 
-impl<K: Resource + DeserializeOwned> ListPage<K> {
-    pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
+impl ListPage {
+    pub(crate) fn new(target: Target, codec: Arc<Codec>, body: Body) -> Self {
         Self {
             target,
             codec,
@@ -49,8 +48,8 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
     /// Objects that `known` holds in the same version come back as that very handle.
     pub(crate) async fn next(
         &mut self,
-        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-    ) -> Result<Option<Vec<Lazy<K>>>, ListWatchError> {
+        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    ) -> Result<Option<Vec<Lazy<Untyped>>>, ListWatchError> {
         let Some(splitter) = &mut self.splitter else { return Ok(None) };
         let Some(frame) = self.body.frame().await else {
             let splitter = self.splitter.take().unwrap_or_else(ListSplitter::new);
@@ -84,15 +83,15 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
 }
 
 /// Objects on their way into the cache.
-struct Admitting<'a, K> {
-    codec: &'a Codec<K>,
+struct Admitting<'a> {
+    codec: &'a Codec,
     scratch: &'a mut Vec<u8>,
     alike: Alike,
-    known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-    objects: Vec<Lazy<K>>,
+    known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    objects: Vec<Lazy<Untyped>>,
 }
 
-impl<K: Resource + DeserializeOwned> Items for Admitting<'_, K> {
+impl Items for Admitting<'_> {
     fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
         let (end, object) = self.codec.admit_alike(text, &mut self.alike, self.known)?;
         self.objects.push(object);

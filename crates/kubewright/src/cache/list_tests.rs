@@ -21,7 +21,7 @@ struct Seen {
 }
 
 /// Reads every object in the way that takes longer.
-struct Plainly<'a>(Admitting<'a, ConfigMap>);
+struct Plainly<'a>(Admitting<'a>);
 
 impl Items for Plainly<'_> {
     fn item(&mut self, text: &[u8], spans: Spans) {
@@ -30,7 +30,7 @@ impl Items for Plainly<'_> {
 }
 
 /// Counts those that were not.
-struct Counted<'a>(Admitting<'a, ConfigMap>, usize);
+struct Counted<'a>(Admitting<'a>, usize);
 
 impl Items for Counted<'_> {
     fn like_before(&mut self, text: &[u8]) -> Result<usize, Unread> {
@@ -44,7 +44,7 @@ impl Items for Counted<'_> {
     }
 }
 
-fn shown(object: &Lazy<ConfigMap>) -> String {
+fn shown(object: &Lazy<Untyped>) -> String {
     let text = object.kept_text().unwrap();
     let labels: Vec<_> = object.labels().collect();
     let owners: Vec<_> = object.owners().collect();
@@ -66,7 +66,7 @@ fn read(items: &[Vec<u8>], size: usize, keep_managed_fields: bool, plainly: bool
     let mut settings = Settings::default();
     settings.keep_managed_fields = keep_managed_fields;
     settings.faults = Faults::to(move |fault| told.lock().unwrap().push(fault.to_string()));
-    let codec = Codec::<ConfigMap>::new("v1".into(), "ConfigMap".into(), settings);
+    let codec = Codec::new("v1".into(), "ConfigMap".into(), settings);
     let list = [&b"{\"items\":["[..], &items.join(&b","[..]), b"],\"metadata\":{\"resourceVersion\":\"7\"}}"]
         .concat();
     let (mut splitter, mut scratch) = (ListSplitter::new(), Vec::new());

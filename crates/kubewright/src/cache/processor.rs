@@ -1,6 +1,7 @@
 //! One cache, many handlers: who is told what, and when.
 
 use std::{
+    marker::PhantomData,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Weak,
@@ -20,6 +21,7 @@ use super::{
     buffer::{Buffer, Delivery},
     event::Event,
     fault::{Fault, Faults, panic_message},
+    object::Untyped,
     turns::Turns,
 };
 
@@ -27,15 +29,15 @@ use super::{
 const SHORTEST_RESYNC: Duration = Duration::from_secs(1);
 
 /// The handlers of one informer.
-pub(super) struct Processor<K> {
-    listeners: Mutex<Vec<Arc<Listener<K>>>>,
+pub(super) struct Processor {
+    listeners: Mutex<Vec<Arc<Listener>>>,
     /// A handler came or went, so the next resync may be due at another time.
     changed: Notify,
 }
 
 /// One handler's side of an informer.
-pub(super) struct Listener<K> {
-    buffer: Buffer<K>,
+pub(super) struct Listener {
+    buffer: Buffer<Untyped>,
     resync: Option<Mutex<Resync>>,
     progress: watch::Sender<()>,
 }
@@ -47,13 +49,13 @@ struct Resync {
     now: bool,
 }
 
-impl<K> Listener<K> {
+impl Listener {
     fn wants_sync(&self) -> bool {
         self.resync.as_ref().is_some_and(|resync| resync.lock().now)
     }
 }
 
-impl<K> Processor<K> {
+impl Processor {
     pub(super) fn new() -> Self {
         Self { listeners: Mutex::default(), changed: Notify::new() }
     }
@@ -64,8 +66,8 @@ impl<K> Processor<K> {
     pub(super) fn join(
         &self,
         resync: Option<Duration>,
-        present: impl IntoIterator<Item = Event<K>>,
-    ) -> Arc<Listener<K>> {
+        present: impl IntoIterator<Item = Event<Untyped>>,
+    ) -> Arc<Listener> {
         let resync = resync.filter(|every| !every.is_zero()).map(|every| {
             let every = every.max(SHORTEST_RESYNC);
             Mutex::new(Resync { every, due: Instant::now() + every, now: false })
@@ -77,12 +79,12 @@ impl<K> Processor<K> {
         listener
     }
 
-    pub(super) fn leave(&self, listener: &Arc<Listener<K>>) {
+    pub(super) fn leave(&self, listener: &Arc<Listener>) {
         self.listeners.lock().retain(|held| !Arc::ptr_eq(held, listener));
         self.changed.notify_one();
     }
 
-    pub(super) fn distribute(&self, events: &[Event<K>]) {
+    pub(super) fn distribute(&self, events: &[Event<Untyped>]) {
         for listener in &*self.listeners.lock() {
             let sync = listener.wants_sync();
             listener.buffer.push(events.iter().filter(|event| sync || !event.is_sync()).cloned());
@@ -134,30 +136,50 @@ impl<K> Processor<K> {
 ///
 /// While one is being looked at, newer changes of the same object merge into one. Dropping the subscription ends it.
 pub struct Subscription<K> {
-    listener: Arc<Listener<K>>,
-    processor: Weak<Processor<K>>,
-    informer_synced: Arc<AtomicBool>,
-    current: Option<Delivery<K>>,
+    inner: UntypedSubscription,
+    kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Subscription<K> {
+    pub(super) fn new(inner: UntypedSubscription) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+
+    /// The next event; None when the informer has stopped. Asking says that the previous one is done with.
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        self.inner.next().await.map(Event::cast)
+    }
+
+    /// Whether everything that was there at the beginning has been taken and done with.
+    pub fn has_synced(&self) -> bool {
+        self.inner.has_synced()
+    }
+}
+
+/// A subscription, whatever kind it is of.
+pub(super) struct UntypedSubscription {
+    listener: Arc<Listener>,
+    processor: Weak<Processor>,
+    informer_synced: Arc<AtomicBool>,
+    current: Option<Delivery<Untyped>>,
+}
+
+impl UntypedSubscription {
     pub(super) fn new(
-        listener: Arc<Listener<K>>,
-        processor: &Arc<Processor<K>>,
+        listener: Arc<Listener>,
+        processor: &Arc<Processor>,
         informer_synced: Arc<AtomicBool>,
     ) -> Self {
         Self { listener, processor: Arc::downgrade(processor), informer_synced, current: None }
     }
 
-    /// The next event; None when the informer has stopped. Asking says that the previous one is done with.
-    pub async fn next(&mut self) -> Option<Event<K>> {
+    async fn next(&mut self) -> Option<Event<Untyped>> {
         self.done();
         let delivery = self.listener.buffer.next().await?;
         Some(self.current.insert(delivery).event.clone())
     }
 
-    /// Whether everything that was there at the beginning has been taken and done with.
-    pub fn has_synced(&self) -> bool {
+    fn has_synced(&self) -> bool {
         self.informer_synced.load(Ordering::Acquire) && self.listener.buffer.initial_done()
     }
 
@@ -169,7 +191,7 @@ impl<K> Subscription<K> {
     }
 }
 
-impl<K> Drop for Subscription<K> {
+impl Drop for UntypedSubscription {
     fn drop(&mut self) {
         self.done();
         if let Some(processor) = self.processor.upgrade() {
@@ -189,15 +211,12 @@ pub struct Registration {
 
 impl Registration {
     /// Runs the handler for every event, on a task of its own.
-    pub(super) fn spawn<K>(
-        mut subscription: Subscription<K>,
+    pub(super) fn spawn(
+        mut subscription: UntypedSubscription,
         informer: watch::Receiver<bool>,
         faults: Faults,
-        mut handler: impl FnMut(Event<K>) + Send + 'static,
-    ) -> Self
-    where
-        K: Send + Sync + 'static,
-    {
+        mut handler: Box<dyn FnMut(Event<Untyped>) + Send>,
+    ) -> Self {
         let progress = subscription.listener.progress.subscribe();
         let (listener, ready) =
             (Arc::clone(&subscription.listener), Arc::clone(&subscription.informer_synced));

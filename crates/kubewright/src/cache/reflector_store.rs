@@ -1,6 +1,11 @@
 //! What a reflector needs of the thing it fills.
 
-use super::thread_safe_store::StoreError;
+use std::marker::PhantomData;
+
+use super::{
+    object::{Lazy, Untyped, cast_all},
+    thread_safe_store::StoreError,
+};
 use crate::ObjectKey;
 
 /// A place that a [`Reflector`](super::Reflector) keeps in step with the API server.
@@ -38,4 +43,64 @@ pub trait Replacement<T>: Send {
     fn remove(&mut self, object: T) -> Result<(), StoreError>;
     /// The list is complete: what was not in it is gone.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// A store of one kind as a reflector fills it.
+pub(super) struct Typed<K, S> {
+    inner: S,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, S> Typed<K, S> {
+    pub(super) fn of(inner: S) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+}
+
+impl<K: 'static, S: ReflectorStore<Lazy<K>>> ReflectorStore<Lazy<Untyped>> for Typed<K, S> {
+    fn add(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.add(object.cast())
+    }
+
+    fn update(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.update(object.cast())
+    }
+
+    fn delete(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.delete(object.cast())
+    }
+
+    fn replacing(&self) -> Box<dyn Replacement<Lazy<Untyped>>> {
+        Box::new(Typed::<K, _>::of(self.inner.replacing()))
+    }
+
+    fn known(&self, key: &ObjectKey) -> Option<Lazy<Untyped>> {
+        self.inner.known(key).map(Lazy::cast)
+    }
+
+    fn knows_any(&self) -> bool {
+        self.inner.knows_any()
+    }
+
+    fn resync(&self) -> Result<(), StoreError> {
+        self.inner.resync()
+    }
+
+    fn observed(&self, resource_version: &str) {
+        self.inner.observed(resource_version);
+    }
+}
+
+impl<K: 'static> Replacement<Lazy<Untyped>> for Typed<K, Box<dyn Replacement<Lazy<K>>>> {
+    fn page(&mut self, objects: Vec<Lazy<Untyped>>) -> Result<(), StoreError> {
+        self.inner.page(cast_all(objects))
+    }
+
+    fn remove(&mut self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.remove(object.cast())
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.inner.commit()
+    }
 }

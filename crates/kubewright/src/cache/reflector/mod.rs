@@ -22,22 +22,22 @@
 mod list;
 mod present_state;
 
-use std::{sync::Arc, time::Duration};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use kube::Resource;
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     fault::Fault,
-    list_watch::{ListWatch, ListWatchError, WatchEvent, WatchRequest, WatchStream},
-    object::Lazy,
-    reflector_store::ReflectorStore,
+    list_watch::{ListWatch, ListWatchError, ListerWatcher, WatchEvent, WatchRequest},
+    object::{Lazy, Untyped},
+    reflector_store::{ReflectorStore, Typed},
     request::Failure,
     running::Running,
     thread_safe_store::StoreError,
     turns::Turns,
+    watch::EventStream,
 };
 use crate::{Backoff, Random};
 
@@ -59,11 +59,17 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// let _following = Reflector::new(ListWatch::new(client), pods.clone()).start();
 /// # }
 /// ```
-pub struct Reflector<K: Resource> {
-    list_watch: ListWatch<K>,
-    store: Arc<dyn ReflectorStore<Lazy<K>>>,
-    backoff: Backoff,
-    random: Random,
+pub struct Reflector<K> {
+    follower: Follower,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A reflector, whatever kind it is of.
+pub(super) struct Follower {
+    list_watch: ListerWatcher,
+    store: Arc<dyn ReflectorStore<Lazy<Untyped>>>,
+    pub(super) backoff: Backoff,
+    pub(super) random: Random,
     resync: Option<Duration>,
     page_size: Option<u32>,
     /// The server has refused a stream, and will not do better next time.
@@ -72,7 +78,7 @@ pub struct Reflector<K: Resource> {
     paginated: bool,
     /// The server has refused the version that we have come to.
     version_unavailable: bool,
-    position: Position,
+    pub(super) position: Position,
 }
 
 /// How far a reflector has come. Clones show the same place.
@@ -106,10 +112,64 @@ enum Next {
 
 impl<K: Resource> Reflector<K> {
     /// Follows what `list_watch` asks for into `store`.
-    pub fn new(list_watch: ListWatch<K>, store: impl ReflectorStore<Lazy<K>> + 'static) -> Self {
+    pub fn new(list_watch: ListWatch<K>, store: impl ReflectorStore<Lazy<K>> + 'static) -> Self
+    where
+        K: 'static,
+    {
+        let follower = Follower::new(list_watch.lister_watcher(), Arc::new(Typed::of(store)));
+        Self { follower, kind: PhantomData }
+    }
+
+    /// Calls [`ReflectorStore::resync`] in this interval. It costs no request.
+    #[must_use]
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.follower.resync = Some(interval).filter(|interval| !interval.is_zero());
+        self
+    }
+
+    /// How long to wait after failures.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.follower.backoff = backoff;
+        self
+    }
+
+    /// Where jitter and time-outs come from.
+    #[must_use]
+    pub fn random(mut self, random: Random) -> Self {
+        self.follower.random = random;
+        self
+    }
+
+    /// Always lists in pages of this size. By default large lists come in pages only where the server does not
+    /// answer them from memory.
+    #[must_use]
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.follower.page_size = Some(objects).filter(|objects| *objects > 0);
+        self
+    }
+
+    /// How far the reflector has come, readable while it runs.
+    pub fn position(&self) -> Position {
+        self.follower.position.clone()
+    }
+
+    /// Follows on a task of its own, until the guard is dropped.
+    pub fn start(self) -> Running {
+        self.follower.start()
+    }
+
+    /// Follows for ever. Stop it by dropping the future.
+    pub async fn run(self) {
+        self.follower.run().await;
+    }
+}
+
+impl Follower {
+    pub(super) fn new(list_watch: ListerWatcher, store: Arc<dyn ReflectorStore<Lazy<Untyped>>>) -> Self {
         Self {
             list_watch,
-            store: Arc::new(store),
+            store,
             backoff: Backoff::reflector(),
             random: Random::default(),
             resync: None,
@@ -119,40 +179,6 @@ impl<K: Resource> Reflector<K> {
             version_unavailable: false,
             position: Position::default(),
         }
-    }
-
-    /// Calls [`ReflectorStore::resync`] in this interval. It costs no request.
-    #[must_use]
-    pub fn resync(mut self, interval: Duration) -> Self {
-        self.resync = Some(interval).filter(|interval| !interval.is_zero());
-        self
-    }
-
-    /// How long to wait after failures.
-    #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// Where jitter and time-outs come from.
-    #[must_use]
-    pub fn random(mut self, random: Random) -> Self {
-        self.random = random;
-        self
-    }
-
-    /// Always lists in pages of this size. By default large lists come in pages only where the server does not
-    /// answer them from memory.
-    #[must_use]
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.page_size = Some(objects).filter(|objects| *objects > 0);
-        self
-    }
-
-    /// How far the reflector has come, readable while it runs.
-    pub fn position(&self) -> Position {
-        self.position.clone()
     }
 
     fn report(&self, error: ListWatchError) {
@@ -166,13 +192,8 @@ impl<K: Resource> Reflector<K> {
     }
 }
 
-impl<K: Resource + DeserializeOwned> Reflector<K> {
-    /// Follows on a task of its own, until the guard is dropped.
-    pub fn start(self) -> Running
-    where
-        K: Send + Sync + 'static,
-        K::DynamicType: Send + Sync,
-    {
+impl Follower {
+    fn start(self) -> Running {
         Running::spawn(|stopped| async move {
             tokio::select! {
                 biased;
@@ -182,8 +203,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         })
     }
 
-    /// Follows for ever. Stop it by dropping the future.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let resync = {
             let (store, interval) = (Arc::clone(&self.store), self.resync);
             async move {
@@ -215,7 +235,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Brings the present state in and follows the changes until they cannot be followed any more.
     async fn list_and_watch(&mut self) -> Result<(), ListWatchError> {
         let mut stream = None;
-        if self.list_watch.is_streaming() && !self.unstreamed {
+        if self.list_watch.streaming && !self.unstreamed {
             stream = self.stream_present_state().await;
             self.unstreamed = stream.is_none();
         }
@@ -265,7 +285,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     }
 
     /// Follows one watch to its end.
-    async fn follow_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
+    async fn follow_watch(&mut self, mut watch: EventStream) -> Result<Next, ListWatchError> {
         let started = Instant::now();
         let longest = WATCH_TIMEOUT * 2 + WATCH_GRACE;
         let (mut seen_any, mut turns) = (false, Turns::default());
@@ -304,7 +324,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Hands events on. Returns the error that ends the watch, if one is among them.
     fn take_batch(
         &self,
-        batch: std::collections::VecDeque<Result<WatchEvent<K>, ListWatchError>>,
+        batch: std::collections::VecDeque<Result<WatchEvent<Untyped>, ListWatchError>>,
         seen_any: &mut bool,
     ) -> Option<ListWatchError> {
         let mut version = None;

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use kube::Resource;
-use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
-use super::Reflector;
+use super::Follower;
 use crate::cache::{
-    list_watch::{ListWatchError, WatchEvent, WatchStream},
+    list_watch::{ListWatchError, WatchEvent},
     request::Failure,
     turns::Turns,
+    watch::EventStream,
 };
 
 /// How long a stream of the present state may be silent before a list is tried instead.
@@ -20,9 +19,9 @@ const INITIAL_ATTEMPTS: u32 = 3;
 /// Objects of a stream of the present state that are handed over at a time.
 const CHUNK: usize = 256;
 
-impl<K: Resource + DeserializeOwned> Reflector<K> {
+impl Follower {
     /// The present state as a stream that goes on with the changes; None when a list must do.
-    pub(super) async fn stream_present_state(&mut self) -> Option<WatchStream<K>> {
+    pub(super) async fn stream_present_state(&mut self) -> Option<EventStream> {
         let mut attempts = 0;
         loop {
             let failed = match self.list_watch.open_watch(&self.watch_request(true)).await {
@@ -69,7 +68,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     }
 
     /// Reads up to the bookmark that ends the present state. False when the stream ends before it.
-    async fn take_present_state(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
+    async fn take_present_state(&mut self, stream: &mut EventStream) -> Result<bool, ListWatchError> {
         let mut replacement = self.store.replacing();
         let (mut chunk, mut turns) = (Vec::new(), Turns::default());
         loop {

@@ -26,7 +26,7 @@ use crate::{
     ObjectKey,
     cache::{
         fault::{Fault, Faults},
-        object::{Body, DecodeError, Entry, Lazy, Shared, decode_text},
+        object::{Body, Decode, DecodeError, Entry, Lazy, Reason, Shared, Untyped, decode_any, decode_text},
     },
 };
 
@@ -51,20 +51,19 @@ impl Default for Form {
 /// Decodes, changes and encodes again; the metadata is that of the changed object.
 type Transform = Arc<dyn Fn(&[u8], &Common) -> Result<(Vec<u8>, Meta), Reason> + Send + Sync>;
 
-/// Where an object cannot be decoded, and why.
-type Reason = (String, String);
-
 /// How the objects of one cache are read, changed and kept.
-pub(crate) struct Codec<K> {
+pub(crate) struct Codec {
     expected_api_version: String,
     expected_kind: String,
     form: Form,
+    /// Decodes objects as they arrive, if the form says so.
+    decode: Option<Decode>,
     keep_managed_fields: bool,
     transform: Option<Transform>,
     packer: Packer,
     common: Common,
     alike: Mutex<Alike>,
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
     entries: AtomicU64,
 }
 
@@ -79,13 +78,19 @@ pub(crate) struct Unusable {
 /// What a codec is made from.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    pub(crate) form: Form,
+    form: Form,
+    decode: Option<Decode>,
     pub(crate) keep_managed_fields: bool,
     pub(crate) faults: Faults,
     transform: Option<Transform>,
 }
 
 impl Settings {
+    pub(crate) fn form<K: DeserializeOwned + Send + Sync + 'static>(&mut self, form: Form) {
+        self.form = form;
+        self.decode = (form == Form::Decoded).then_some(decode_any::<K>);
+    }
+
     pub(crate) fn transform<K>(&mut self, change: impl Fn(&mut K) + Send + Sync + 'static)
     where
         K: Resource + DeserializeOwned + Serialize + 'static,
@@ -101,7 +106,7 @@ impl Settings {
     }
 }
 
-impl<K> Codec<K> {
+impl Codec {
     pub(crate) fn new(api_version: String, kind: String, settings: Settings) -> Self {
         let hot = match settings.form {
             Form::Packed { hot } => hot,
@@ -112,6 +117,7 @@ impl<K> Codec<K> {
             expected_api_version: api_version,
             expected_kind: kind,
             form: settings.form,
+            decode: settings.decode,
             keep_managed_fields: settings.keep_managed_fields,
             transform: settings.transform,
             packer: Packer::new(),
@@ -135,7 +141,7 @@ impl<K> Codec<K> {
     }
 }
 
-impl<K: Resource + DeserializeOwned> Codec<K> {
+impl Codec {
     /// Makes a cached object of this text, or returns the one that `known` has of the same version.
     ///
     /// `scratch` is reused from object to object.
@@ -144,8 +150,8 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         text: &[u8],
         spans: &Spans,
         scratch: &mut Vec<u8>,
-        known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
-    ) -> Result<Lazy<K>, Unusable> {
+        known: &dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>>,
+    ) -> Result<Lazy<Untyped>, Unusable> {
         let unusable = |reason: String| Unusable { key: None, resource_version: None, reason };
         let Some(metadata) = spans.metadata.clone() else {
             return Err(unusable("it has no metadata".to_owned()));
@@ -196,8 +202,8 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         &self,
         text: &[u8],
         alike: &mut Alike,
-        known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
-    ) -> Result<(usize, Lazy<K>), Unread> {
+        known: &dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>>,
+    ) -> Result<(usize, Lazy<Untyped>), Unread> {
         let pattern = alike.pattern.as_ref().ok_or(Unread::Unlike)?;
         let fitting = pattern.read(text, &mut alike.script)?;
         let key = ObjectKey::of_parts(fitting.namespace, fitting.name, &mut alike.key);
@@ -234,7 +240,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         }
     }
 
-    fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<K> {
+    fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<Untyped> {
         let mut fault = None;
         let mut text = Cow::Borrowed(text);
         match self.transform.as_ref().map(|transform| transform(&text, &self.common)) {
@@ -245,13 +251,10 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             Some(Err(reason)) => fault = Some(reason),
             None => {}
         }
-        let decoded = match self.form {
-            Form::Decoded => decode_text::<K>(&text).map_err(|reason| fault = Some(reason)).ok(),
-            Form::Packed { .. } => None,
-        };
+        let decoded =
+            self.decode.and_then(|decode| decode(&text).map_err(|reason| fault = Some(reason)).ok());
         // What cannot be decoded is kept packed: it is known, it can be deleted, and reading it says what is wrong.
-        let body = decoded
-            .map_or_else(|| Body::Packed(self.packer.pack(&text)), |object| Body::Decoded(Arc::new(object)));
+        let body = decoded.map_or_else(|| Body::Packed(self.packer.pack(&text)), Body::Decoded);
         let reported = fault.is_some();
         if let Some((path, reason)) = fault {
             let error = DecodeError { kind: self.expected_kind.clone(), key: key.clone(), path, reason };
@@ -260,7 +263,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         self.entry(key, meta, body, reported)
     }
 
-    fn entry(&self, key: ObjectKey, meta: Meta, body: Body<K>, reported: bool) -> Lazy<K> {
+    fn entry(&self, key: ObjectKey, meta: Meta, body: Body, reported: bool) -> Lazy<Untyped> {
         Lazy::from_entry(Entry {
             key,
             meta,

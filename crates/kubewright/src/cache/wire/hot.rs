@@ -10,17 +10,17 @@ use parking_lot::Mutex;
 /// the second time. Reads in a loop over a few objects all hit; a sweep over a whole cache, or a handler that looks into every
 /// event, displaces nothing, and what they decode is freed while it is still in the processor's cache and by the thread that
 /// made it. Freed later, an object costs noticeably more (docs/performance.md).
-pub(crate) struct HotSet<K> {
+pub(crate) struct HotSet<K: ?Sized> {
     places: Box<[Mutex<Place<K>>]>,
 }
 
-struct Place<K> {
+struct Place<K: ?Sized> {
     held: Option<(u64, Arc<K>)>,
     /// Who was read last and not kept.
     seen: Option<u64>,
 }
 
-impl<K> HotSet<K> {
+impl<K: ?Sized> HotSet<K> {
     pub(crate) fn new(capacity: usize) -> Self {
         Self { places: (0..capacity).map(|_| Mutex::new(Place { held: None, seen: None })).collect() }
     }

@@ -69,8 +69,9 @@ impl<K: Object> Apply<K> {
         if let Some(owner) = &self.owner {
             owner.put_on(&mut self.object, &kind.dyntype)?;
         }
-        let mut value =
-            serde_json::to_value(&self.object).map_err(|_| refuse("the object cannot be written as JSON"))?;
+        let mut value = serde_json::to_vec(&self.object)
+            .and_then(|text| serde_json::from_slice(&text))
+            .map_err(|_| refuse("the object cannot be written as JSON"))?;
         kind.name_kind(&mut value, None);
         // The server refuses an apply that carries these, or a version that is not the newest.
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {

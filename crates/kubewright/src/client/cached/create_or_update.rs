@@ -218,10 +218,11 @@ impl<K: Object> CreateOrUpdate<'_, K> {
         let unchanged = Written { object: Arc::clone(found), operation: Operation::Unchanged };
         // Most of the time nothing has changed, and to see that, two texts are much cheaper than two trees. Texts that differ
         // prove nothing: a type may write its members in any order.
-        if self.text(found)? == self.text(&object)? {
+        let (before, after) = (self.text(found)?, self.text(&object)?);
+        if before == after {
             return Ok(unchanged);
         }
-        let Some(change) = difference(&self.value(found)?, &self.value(&object)?) else {
+        let Some(change) = difference(&self.value(&before)?, &self.value(&after)?) else {
             return Ok(unchanged);
         };
         let object = if self.patch {
@@ -275,8 +276,8 @@ impl<K: Object> CreateOrUpdate<'_, K> {
         serde_json::to_vec(object).map_err(|_| self.unwritable())
     }
 
-    fn value(&self, object: &K) -> Result<Value, ClientError> {
-        serde_json::to_value(object).map_err(|_| self.unwritable())
+    fn value(&self, text: &[u8]) -> Result<Value, ClientError> {
+        serde_json::from_slice(text).map_err(|_| self.unwritable())
     }
 
     fn unwritable(&self) -> ClientError {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::Method;
 use kube::{
     api::{GetParams, Patch, PatchParams, PostParams},
@@ -16,7 +17,7 @@ use crate::{
     KeyError, Object, ObjectKey,
     cache::{Caches, Gone, KindCache, Lazy, without_managed_fields},
     client::{
-        ApiError, Refusal,
+        ApiError, Refusal, Transport,
         rest::{check, check_segment, decode, encode_segment, read_all},
     },
     object::describe,
@@ -313,23 +314,41 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<Bytes, ApiError> {
-        let refuse = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
-        let name = key.map_or("", ObjectKey::name);
-        if key.is_some() {
-            check_segment("name", name).map_err(refuse)?;
-        }
-        namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(refuse)?;
-        let request = Request::new(K::url_path(&self.dyntype, namespace));
-        let request = build(request, &encode_segment(name)).map_err(|error| match error {
+        let name = checked(operation, key, namespace)?;
+        let request = build(Request::new(K::url_path(&self.dyntype, namespace)), &name);
+        exchange(self.client.caches.transport(), operation, method == Method::POST, request).await
+    }
+}
+
+/// The name as it stands in a path, if a path can hold it and the namespace.
+fn checked(operation: &str, key: Option<&ObjectKey>, namespace: Option<&str>) -> Result<String, ApiError> {
+    let refuse = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
+    let name = key.map_or("", ObjectKey::name);
+    if key.is_some() {
+        check_segment("name", name).map_err(refuse)?;
+    }
+    namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(refuse)?;
+    Ok(encode_segment(name).to_string())
+}
+
+/// Sends a request and returns the body of its answer. Boxed, so that it is compiled once and not with every caller.
+fn exchange<'a>(
+    transport: &'a Transport,
+    operation: &'a str,
+    creates: bool,
+    request: Result<http::Request<Vec<u8>>, BuildError>,
+) -> BoxFuture<'a, Result<Bytes, ApiError>> {
+    Box::pin(async move {
+        let request = request.map_err(|error| match error {
             // serde's message may quote the object.
             BuildError::SerializeBody(_) => unwritable(operation),
-            error => refuse(error.to_string()),
+            error => ApiError::Request { operation: operation.to_owned(), reason: error.to_string() },
         })?;
-        let sent = self.client.caches.transport().send(request.map(Body::from));
+        let sent = transport.send(request.map(Body::from));
         let response = sent.await.map_err(|error| ApiError::transport(operation, error))?;
-        let response = check(operation, method == Method::POST, response).await?;
+        let response = check(operation, creates, response).await?;
         read_all(operation, response.into_body()).await
-    }
+    })
 }
 
 /// Whether an object's text begins by saying that it is of this kind, as generated types write it.

@@ -35,7 +35,7 @@ struct Present {
 }
 
 /// From the present status to the wanted one; an error says where the present one does not fit its type.
-type Change<'f> = Box<dyn FnMut(Value) -> Result<Value, serde_json::Error> + Send + 'f>;
+type Change<'f> = Box<dyn FnMut(&Value) -> Result<Value, serde_json::Error> + Send + 'f>;
 
 impl<K: Object> KindClient<K> {
     /// Changes the status of this object, if the function changes it.
@@ -49,13 +49,14 @@ impl<K: Object> KindClient<K> {
     where
         S: Serialize + DeserializeOwned + Default,
     {
-        let change = move |present: Value| {
+        let change = move |present: &Value| {
+            // Through text, as objects are read and written: one deserialiser of a type is enough.
             let mut status: S = match present {
                 Value::Null => S::default(),
-                present => serde_json::from_value(present)?,
+                present => serde_json::from_str(&present.to_string())?,
             };
             change(&mut status);
-            serde_json::to_value(&status)
+            serde_json::from_slice(&serde_json::to_vec(&status)?)
         };
         StatusUpdate { kind: self.clone(), object: Arc::clone(object), change: Box::new(change) }
     }
@@ -74,7 +75,7 @@ impl<K: Object> StatusUpdate<'_, K> {
             // As text first: a tree of all that is beside the status would be built and thrown away.
             let text = serde_json::to_vec(&*object).map_err(malformed)?;
             let Present { status: present } = serde_json::from_slice(&text).map_err(malformed)?;
-            let wanted = (self.change)(present.clone()).map_err(malformed)?;
+            let wanted = (self.change)(&present).map_err(malformed)?;
             let Some(change) = difference(&present, &wanted) else { return Ok(Operation::Unchanged) };
             let patch = json!({
                 "metadata": {"resourceVersion": object.meta().resource_version, "uid": uid},
