@@ -12,11 +12,9 @@
 use std::time::Duration;
 
 use kubewright::ObjectKey;
-use kubewright_apiserver::{
-    ApiServer, RunningServer,
-    storage::{Expect, Retention},
-};
+use kubewright_apiserver::{ApiServer, RunningServer};
 use kubewright_envtest::{Binaries, ControlPlane};
+use kubewright_storage::{Expect, Retention};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 

@@ -20,8 +20,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::{MASTERS, User},
     http::ApiService,
-    schema::{Gvk, Schemas, TypeRef},
 };
+use kubewright_schema::{Gvk, Schemas, TypeRef};
 use tower::ServiceExt as _;
 
 /// A built-in type.

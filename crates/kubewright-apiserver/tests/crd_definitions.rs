@@ -1,9 +1,7 @@
 //! What a definition may not say, in the words of the real server.
 
-use kubewright_apiserver::{
-    crd::{definition, resource::CustomResource},
-    schema::field::FieldError,
-};
+use kubewright_apiserver::crd::{definition, resource::CustomResource};
+use kubewright_schema::field::FieldError;
 use serde_json::{Value, json};
 
 fn crd(schema: &Value) -> Value {

@@ -14,8 +14,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::{MASTERS, User},
     http::{ApiBody, ApiService},
-    storage::Retention,
 };
+use kubewright_storage::Retention;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower::ServiceExt;

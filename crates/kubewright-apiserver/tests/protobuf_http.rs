@@ -8,8 +8,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::User,
     http::{ApiBody, ApiService},
-    protobuf,
 };
+use kubewright_schema::protobuf;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

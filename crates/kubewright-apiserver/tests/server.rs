@@ -8,7 +8,8 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
-use kubewright_apiserver::{ApiServer, authz::Mode, storage::Retention};
+use kubewright_apiserver::{ApiServer, authz::Mode};
+use kubewright_storage::Retention;
 use serde_json::json;
 
 fn config_map(name: &str, value: &str) -> ConfigMap {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kubewright::{
     Clock,
@@ -235,15 +236,23 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    pub(crate) async fn over(server: Server, plan: Plan, clock: Clock) -> Result<Self, ClusterError> {
-        let journals = Journals::default();
-        let running = match plan {
-            Plan { controllers: Controllers::None, nodes: 0, .. } => None,
-            plan => Some(run(&server, plan, &clock, &journals).await?),
-        };
-        let clients = Clients::new(server.client());
-        let (began, changes) = (clock.now(), server.changes());
-        Ok(Self { controllers: running, server, plan, clients, clock, journals, began, changes })
+    /// Boxed: tests would compile all controllers once more, because the body of an `async fn` is compiled where it is
+    /// polled.
+    pub(crate) fn over(
+        server: Server,
+        plan: Plan,
+        clock: Clock,
+    ) -> BoxFuture<'static, Result<Self, ClusterError>> {
+        Box::pin(async move {
+            let journals = Journals::default();
+            let running = match plan {
+                Plan { controllers: Controllers::None, nodes: 0, .. } => None,
+                plan => Some(run(&server, plan, &clock, &journals).await?),
+            };
+            let clients = Clients::new(server.client());
+            let (began, changes) = (clock.now(), server.changes());
+            Ok(Self { controllers: running, server, plan, clients, clock, journals, began, changes })
+        })
     }
 
     /// A client that may do everything.

@@ -54,3 +54,8 @@ pub use harness::{HarnessError, Manifest, Operator};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
 pub use parts::Parts;
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,3 +25,8 @@ mod schedule;
 
 pub use field::FieldError;
 pub use schedule::{Missed, Schedule, ScheduleError};
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,3 +62,8 @@ pub enum Error {
         log: String,
     },
 }
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! Any bytes at all as a JSON and as a YAML body: neither panic nor hang, and what was decoded is decoded the same again.
 
 use crate::{builtin, saw};
-use kubewright_apiserver::schema::{
+use kubewright_schema::{
     body::{self, Format, Limits},
     canonical,
     validate::Validator,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use kubewright_apiserver::cel::{Decl, Expression};
+use kubewright_cel::{Decl, Expression};
 use serde_json::json;
 
 use crate::saw;

@@ -1,16 +1,14 @@
 //! Two documents, cut by a zero byte: a definition, and an object of it.
 
 use crate::{parts, saw};
-use kubewright_apiserver::{
-    crd::definition,
-    schema::{
-        TypeRef,
-        body::{self, Format, Limits},
-        default::apply_defaults,
-        lists,
-        prune::prune,
-        validate::Validator,
-    },
+use kubewright_apiserver::crd::definition;
+use kubewright_schema::{
+    TypeRef,
+    body::{self, Format, Limits},
+    default::apply_defaults,
+    lists,
+    prune::prune,
+    validate::Validator,
 };
 
 /// The target.

@@ -1,10 +1,10 @@
 //! Two documents, cut by a zero byte: the second as each of the four kinds of patch on the first.
 
 use crate::{builtin, parts, saw};
-use kubewright_apiserver::{
+use kubewright_schema::{
     apply::FieldManager,
+    body::{self, Format, Limits},
     patch,
-    schema::body::{self, Format, Limits},
 };
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Documents of any bytes are refused or read, and what was read can be written and is read the same again.
 
-use kubewright_apiserver::protobuf;
+use kubewright_schema::protobuf;
 
 use crate::saw;
 

@@ -88,7 +88,7 @@ pub(super) fn namespace_object(registry: &Registry, attributes: &Attributes<'_>)
     if !attributes.ty().namespaced() {
         return Value::Null;
     }
-    let key = kubewright::ObjectKey::cluster(attributes.namespace());
+    let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
     let Some(stored) = registry.storage.get("namespaces", &key) else { return Value::Null };
     let mut namespace = stored.decode();
     let shown = [

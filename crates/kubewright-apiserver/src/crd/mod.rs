@@ -15,10 +15,10 @@
 //! not have. The real server validates an older internal form in which whatever all versions share is written
 //! once at the top; people search for those texts, so they are kept.
 
+pub(crate) use kubewright_schema::{dns as names, props};
+
 pub mod definition;
 pub mod jsonpath;
-pub(crate) mod names;
-pub(crate) mod props;
 pub mod resource;
 #[cfg(test)]
 mod seeds;

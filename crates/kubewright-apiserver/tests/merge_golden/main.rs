@@ -13,7 +13,7 @@ mod world;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use kubewright_apiserver::schema::{Gvk, Schemas, canonical};
+use kubewright_schema::{Gvk, Schemas, canonical};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use kubewright_apiserver::{
+use kubewright_schema::{
+    Gvk, Schemas, TypeRef,
     apply::{ApplyError, FieldManager, FieldSet, keep_times_of_unchanged, scale},
+    body::{self, BodyError, Decoded, Format, Limits},
+    canonical,
+    default::apply_defaults,
+    field::{self, FieldError},
+    lists,
     patch::{self, PatchError},
-    schema::{
-        Gvk, Schemas, TypeRef,
-        body::{self, BodyError, Decoded, Format, Limits},
-        canonical,
-        default::apply_defaults,
-        field::{self, FieldError},
-        lists,
-        prune::prune,
-        validate::Validator,
-    },
+    prune::prune,
+    validate::Validator,
 };
 use serde_json::{Map, Value, json};
 

@@ -23,7 +23,7 @@ mod approval;
 mod columns;
 mod conversion;
 mod defaults;
-mod fields;
+
 mod head;
 mod openapi;
 mod rules;
@@ -33,6 +33,7 @@ mod structural;
 mod view;
 mod warnings;
 
+use kubewright_schema::field_path as fields;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -40,7 +41,6 @@ use crate::{
     schema::field::{ErrorKind, FieldError},
 };
 
-pub(crate) use fields::valid_path;
 pub use spec::{validate_create, validate_status_update, validate_update};
 pub use warnings::warnings;
 

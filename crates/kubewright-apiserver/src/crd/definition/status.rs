@@ -12,7 +12,7 @@ use super::{
     structural,
     view::View,
 };
-use crate::crd::props::{self, Props, entry};
+use kubewright_schema::props::{self, Props, entry};
 
 /// Whether a condition is there and true.
 pub fn is_true(crd: &Value, condition: &str) -> bool {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::crd::props::Props;
+use kubewright_schema::props::Props;
 
 /// The definition's own words, or which newer version to use.
 pub(super) fn warning(spec: &Value, version: &str) -> Option<String> {

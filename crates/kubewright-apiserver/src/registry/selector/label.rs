@@ -1,6 +1,6 @@
 //! Label selectors, as query parameters write them: `a=b,c in (d,e),!f,n>3`.
 
-use crate::registry::validation::names;
+use kubewright_schema::names;
 
 /// A parsed label selector. The empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The vocabulary of validation: field errors as upstream words and classifies them, and the checks that many types
 //! share.
 
+pub use kubewright_schema::names;
+
 pub mod at;
 pub mod field;
-pub mod names;
 
 use serde_json::{Value, json};
 

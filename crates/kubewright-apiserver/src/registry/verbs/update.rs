@@ -207,7 +207,7 @@ impl Registry {
         stored: &Arc<Object>,
         old: &Json,
         new: &Json,
-        key: &kubewright::ObjectKey,
+        key: &kubewright_core::ObjectKey,
     ) -> Option<Arc<Object>> {
         // Clients see the object that they wrote, under the version that they wrote over.
         let shown =

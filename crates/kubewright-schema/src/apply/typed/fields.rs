@@ -1,0 +1,63 @@
+//! Which paths does a value have?
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Atom, ListView, MapView, as_list, as_map, atom};
+use crate::{
+    Node,
+    apply::{path::PathElement, set::FieldSet},
+};
+
+/// The paths that an applied configuration speaks about, and so owns.
+pub(crate) fn field_set(node: &Node, value: &Value) -> FieldSet {
+    visit(node, value).below
+}
+
+/// Whether a value is owned as a whole, and what is owned inside it.
+#[derive(Default)]
+struct Owned {
+    itself: bool,
+    below: FieldSet,
+}
+
+fn visit(node: &Node, value: &Value) -> Owned {
+    let whole = || Owned { itself: true, below: FieldSet::new() };
+    let below = match atom(node, Some(value)) {
+        Atom::Scalar(_) => return whole(),
+        Atom::List(view) if view.is_atomic() => return whole(),
+        Atom::Map(view) if view.is_atomic() => return whole(),
+        Atom::List(view) => list(view, as_list(Some(value)).unwrap_or_default()),
+        Atom::Map(view) => map(view, value),
+    };
+    Owned { itself: false, below }
+}
+
+fn map(view: MapView<'_>, value: &Value) -> FieldSet {
+    let mut out = FieldSet::new();
+    for (key, value) in as_map(Some(value)).into_iter().flatten() {
+        let Some(node) = view.value_of(key) else { continue };
+        let owned = visit(node, value);
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        let itself = owned.itself || is_empty || !view.is_named(key);
+        out.push(PathElement::field(key.as_str()), itself, owned.below);
+    }
+    out
+}
+
+fn list(view: ListView<'_>, items: &[Value]) -> FieldSet {
+    let mut by_key: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
+    for item in items {
+        if let Ok(element) = view.element(item) {
+            by_key.entry(element).or_default().push(item);
+        }
+    }
+    let mut out = FieldSet::new();
+    for (element, items) in by_key {
+        // Items that share a key are owned as one, and nothing inside them.
+        let below = if let [only] = &*items { visit(view.item(), only).below } else { FieldSet::new() };
+        out.push(element, true, below);
+    }
+    out
+}
