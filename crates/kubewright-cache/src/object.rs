@@ -93,6 +93,11 @@ pub struct DecodeError {
     pub reason: String,
 }
 
+/// Labels and owners that are shared with no other object.
+fn block(bytes: &[u8]) -> Arc<[u8]> {
+    bytes.into()
+}
+
 impl<K> Lazy<K> {
     /// A handle to an object that is decoded already.
     ///
@@ -103,8 +108,8 @@ impl<K> Lazy<K> {
     {
         let key = ObjectKey::of(&object, dyntype)?;
         let kind = || K::kind(dyntype).into_owned();
-        let meta = Meta::from_object(object.meta(), |bytes| bytes.into())
-            .map_err(|_| KeyError::Nameless { kind: kind() })?;
+        let meta =
+            Meta::from_object(object.meta(), block).map_err(|_| KeyError::Nameless { kind: kind() })?;
         Ok(Self::from_entry(Entry {
             key,
             meta,

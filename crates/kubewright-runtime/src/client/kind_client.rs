@@ -303,17 +303,17 @@ impl<K: Object> KindClient<K> {
     }
 
     /// The same, for those who read the answer in their own way.
-    pub(super) async fn answer(
-        &self,
-        operation: &str,
+    pub(super) fn answer<'a>(
+        &'a self,
+        operation: &'a str,
         method: Method,
         key: Option<&ObjectKey>,
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
-    ) -> Result<Bytes, ApiError> {
-        let name = checked(operation, key, namespace)?;
-        let request = build(Request::new(K::url_path(&self.dyntype, namespace)), &name);
-        exchange(self.client.caches.transport(), operation, method == Method::POST, request).await
+    ) -> BoxFuture<'a, Result<Bytes, ApiError>> {
+        let request = checked(operation, key, namespace)
+            .map(|name| build(Request::new(K::url_path(&self.dyntype, namespace)), &name));
+        exchange(self.client.caches.transport(), operation, method == Method::POST, request)
     }
 }
 
@@ -333,10 +333,10 @@ fn exchange<'a>(
     transport: &'a Transport,
     operation: &'a str,
     creates: bool,
-    request: Result<http::Request<Vec<u8>>, BuildError>,
+    request: Result<Result<http::Request<Vec<u8>>, BuildError>, ApiError>,
 ) -> BoxFuture<'a, Result<Bytes, ApiError>> {
     Box::pin(async move {
-        let request = request.map_err(|error| match error {
+        let request = request?.map_err(|error| match error {
             // serde's message may quote the object.
             BuildError::SerializeBody(_) => unwritable(operation),
             error => ApiError::Request { operation: operation.to_owned(), reason: error.to_string() },
