@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 
 use super::*;

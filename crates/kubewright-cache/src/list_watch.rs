@@ -176,7 +176,7 @@ impl<K: Resource> ListWatch<K> {
         self.codec.faults()
     }
 
-    pub(crate) fn lister_watcher(&self) -> ListerWatcher {
+    fn lister_watcher(&self) -> ListerWatcher {
         let target = Target {
             client: self.client.clone(),
             path: self.path().into(),
@@ -186,6 +186,10 @@ impl<K: Resource> ListWatch<K> {
             .with("labelSelector", self.label_selector.clone())
             .with("fieldSelector", self.field_selector.clone());
         ListerWatcher { target, query, streaming: self.streaming, codec: Arc::clone(&self.codec) }
+    }
+
+    pub(crate) fn into_lister_watcher(self) -> ListerWatcher {
+        self.lister_watcher()
     }
 
     fn rebuilt(mut self) -> Self {

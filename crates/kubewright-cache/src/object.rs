@@ -295,8 +295,7 @@ pub(crate) fn decode_any<K: DeserializeOwned + Send + Sync + 'static>(
 pub(crate) fn decode_text<K: DeserializeOwned>(text: &[u8]) -> Result<K, Reason> {
     // Validating UTF-8 once and parsing a str is faster than from_slice, which validates every string by itself.
     let text = std::str::from_utf8(text).map_err(|error| (".".to_owned(), error.to_string()))?;
-    serde_json::from_str(text)
-        .map_err(|error| (path_at(text, error.line(), error.column()), without_values(&error.to_string())))
+    serde_json::from_str(text).map_err(|error| (path_at(text, &error), without_values(&error.to_string())))
 }
 
 /// serde quotes the offending value in its messages; a cache must not let it reach a log.

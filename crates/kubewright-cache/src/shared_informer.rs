@@ -118,7 +118,7 @@ where
 {
     /// An informer of what `list_watch` asks for. It does nothing until it is started.
     pub fn new(list_watch: ListWatch<K>) -> Self {
-        let inner = Inner::new(list_watch.lister_watcher());
+        let inner = Inner::new(list_watch.into_lister_watcher());
         Self { store: Indexer::viewing(Arc::clone(&inner.store)), inner, resync: None }
     }
 

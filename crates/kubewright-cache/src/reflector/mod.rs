@@ -116,7 +116,7 @@ impl<K: Resource> Reflector<K> {
     where
         K: 'static,
     {
-        let follower = Follower::new(list_watch.lister_watcher(), Arc::new(Typed::of(store)));
+        let follower = Follower::new(list_watch.into_lister_watcher(), Arc::new(Typed::of(store)));
         Self { follower, kind: PhantomData }
     }
 

@@ -1,5 +1,7 @@
 //! The field of a document that a position in its text belongs to.
 
+use std::fmt::Write as _;
+
 /// One container that the position lies in.
 enum Within<'t> {
     /// An object, and its member, quoted as it stands in the text.
@@ -8,13 +10,13 @@ enum Within<'t> {
     Array(usize),
 }
 
-/// Returns the path of the value that ends or is about to begin after `column` bytes of this line, both as `serde_json`'s
-/// errors count them: `.spec.containers[0].image`.
+/// Returns the path of the value that this error of `serde_json` is about: `.spec.containers[0].image`. It is the one that ends
+/// or is about to begin at the position of the error.
 ///
 /// Deserialising once more with a path at hand would need a second deserialiser of every type, which nearly never runs.
-pub(crate) fn path_at(text: &str, line: usize, column: usize) -> String {
-    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
-    let end = (start + column).min(text.len());
+pub(crate) fn path_at(text: &str, error: &serde_json::Error) -> String {
+    let start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    let end = (start + error.column()).min(text.len());
     let bytes = &text.as_bytes()[..end];
     let mut within: Vec<Within<'_>> = Vec::new();
     let mut at = 0;
@@ -39,7 +41,16 @@ pub(crate) fn path_at(text: &str, line: usize, column: usize) -> String {
         }
         at += 1;
     }
+    // An array in the place of a struct is refused after its bracket was read, and before anything in it.
+    let rest = text.as_bytes()[end..].trim_ascii_start();
+    if bytes.ends_with(b"[") && !rest.starts_with(b"[") && refuses_array(error) {
+        within.pop();
+    }
     path(&within)
+}
+
+fn refuses_array(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("invalid type: sequence")
 }
 
 /// Returns where the string that begins at `at` has its closing quote, or the text its end.
@@ -64,7 +75,9 @@ fn path(within: &[Within<'_>]) -> String {
                 path.push_str(&serde_json::from_str::<String>(member).unwrap_or_default());
             }
             Within::Object(None) => {}
-            Within::Array(place) => path.push_str(&format!("[{place}]")),
+            Within::Array(place) => {
+                let _ = write!(path, "[{place}]");
+            }
         }
     }
     if path.is_empty() { ".".to_owned() } else { path }
@@ -78,7 +91,7 @@ mod tests {
 
     fn path_of(text: &str) -> String {
         let error = serde_json::from_str::<Pod>(text).unwrap_err();
-        path_at(text, error.line(), error.column())
+        path_at(text, &error)
     }
 
     #[test]
@@ -94,6 +107,8 @@ mod tests {
             ),
             (r#"{"spec":{"containers":[{"name":"a"},"b"]}}"#, ".spec.containers[1]"),
             (r#"{"spec":{"containers":["b"]}}"#, ".spec.containers[0]"),
+            (r#"{"spec":{"containers":[{"name":"a","args":[{}]}]}}"#, ".spec.containers[0].args[0]"),
+            (r#"{"spec":["b"]}"#, ".spec"),
             (r#"{"spec":{"containers":{"name":"b"}}}"#, ".spec.containers"),
             ("{\n \"spec\": {\n  \"hostNetwork\": \"yes\"\n }\n}", ".spec.hostNetwork"),
             ("[1]", "."),
@@ -107,5 +122,6 @@ mod tests {
     fn a_text_that_is_cut_off_has_the_path_of_its_end() {
         assert_eq!(path_of(r#"{"metadata":{"labels":{"a":"b"#), ".metadata.labels.a");
         assert_eq!(path_of(r#"{"spec":{"containers":[{"#), ".spec.containers[0]");
+        assert_eq!(path_of(r#"{"spec":é"#), ".spec", "the error is within a character");
     }
 }

@@ -162,7 +162,7 @@ impl<K: Object> KindClient<K> {
         let namespace = object.meta().namespace.as_deref();
         let params = self.post_params();
         let answer = self
-            .answer(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
+            .answer(&operation, &Method::POST, None, namespace, |request, _| request.create(&params, body))
             .await?;
         Ok(self.written(read(&operation, &answer)?))
     }
@@ -179,7 +179,7 @@ impl<K: Object> KindClient<K> {
         let body = self.encode(&operation, object, None)?;
         let params = self.post_params();
         let answer = self
-            .answer(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
+            .answer(&operation, &Method::PUT, Some(&key), key.namespace(), |request, name| {
                 request.replace(name, &params, body)
             })
             .await?;
@@ -299,21 +299,21 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<T, ApiError> {
-        decode(operation, &self.answer(operation, method, key, namespace, build).await?)
+        decode(operation, &self.answer(operation, &method, key, namespace, build).await?)
     }
 
     /// The same, for those who read the answer in their own way.
     pub(super) fn answer<'a>(
         &'a self,
         operation: &'a str,
-        method: Method,
+        method: &Method,
         key: Option<&ObjectKey>,
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> BoxFuture<'a, Result<Bytes, ApiError>> {
         let request = checked(operation, key, namespace)
             .map(|name| build(Request::new(K::url_path(&self.dyntype, namespace)), &name));
-        exchange(self.client.caches.transport(), operation, method == Method::POST, request)
+        exchange(self.client.caches.transport(), operation, *method == Method::POST, request)
     }
 }
 
@@ -325,7 +325,7 @@ fn checked(operation: &str, key: Option<&ObjectKey>, namespace: Option<&str>) ->
         check_segment("name", name).map_err(refuse)?;
     }
     namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(refuse)?;
-    Ok(encode_segment(name).to_string())
+    Ok(encode_segment(name))
 }
 
 /// Sends a request and returns the body of its answer. Boxed, so that it is compiled once and not with every caller.

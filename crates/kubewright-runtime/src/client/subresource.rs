@@ -146,7 +146,7 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
     ) -> Result<T, ClientError> {
         let operation = self.kind.operation(verb, key, Some(&self.name));
         let writes = method != Method::GET;
-        let answer = self.kind.answer(&operation, method, Some(key), key.namespace(), build).await?;
+        let answer = self.kind.answer(&operation, &method, Some(key), key.namespace(), build).await?;
         // The version is that of the object, whatever the part is.
         let version = || serde_json::from_slice::<Answer>(&answer).ok()?.metadata.resource_version;
         if let (true, Some(version)) = (writes, version()) {
