@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: demo picture test package versions test-real real fmt lint unit doctest doc deny bench goals load explore fuzz clean
+.PHONY: demo picture test package versions test-real real fmt lint unit doctest doc deny bench goals load explore fuzz timings clean
 
 # A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
 # is ready, and fails with the reason if that takes more than a minute.
@@ -111,6 +111,10 @@ explore:
 FUZZ_FLAGS ?= --seconds 60
 fuzz:
 	$(CARGO) run --release --locked -p kubewright-fuzz --bin fuzz -- $(FUZZ_FLAGS)
+
+# A cold release build of the command by crate, as a page in target/timings/cargo-timings.
+timings:
+	$(CARGO) build --release --locked --timings -p kubewright-cli --target-dir $(TARGET)/timings
 
 clean:
 	$(CARGO) clean

@@ -61,7 +61,7 @@ impl Random {
 
     fn words(&mut self, separator: &str, most: usize) -> String {
         let words: Vec<String> = (0..=self.below(most))
-            .map(|_| (0..self.below(3) + 1).map(|_| SYLLABLES[self.below(SYLLABLES.len())]).collect())
+            .map(|_| (0..=self.below(3)).map(|_| SYLLABLES[self.below(SYLLABLES.len())]).collect())
             .collect();
         words.join(separator)
     }

@@ -4,6 +4,8 @@
 //! [`Informer`] adds a store and one handler. Both are building blocks;
 //! [`SharedInformer`](super::SharedInformer) is the complete form.
 
+use std::sync::Arc;
+
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +17,7 @@ use super::{
     object::Lazy,
     reflector::Reflector,
     shared_informer::apply_delta,
-    store::Indexer,
+    store::{Indexer, UntypedStore},
     turns::Budget,
 };
 
@@ -96,22 +98,22 @@ where
 {
     /// Creates an informer that reflects `list_watch` into a store and calls `handler` with every change.
     pub fn new(list_watch: ListWatch<K>, mut handler: impl FnMut(Event<K>) + Send + 'static) -> Self {
-        let store = Indexer::<K>::with_metadata_key();
+        let cache = Arc::new(UntypedStore::new());
+        let store = Indexer::viewing(Arc::clone(&cache));
         let fifo = DeltaFifo::with_known_objects(&store);
         let faults = list_watch.faults().clone();
-        let cache = store.clone();
         let controller = Controller::new(list_watch, fifo.clone(), move |popped| {
-            let (events, errors) = cache.objects().transaction(|cache| {
+            let (events, errors) = cache.transaction(|cache| {
                 let mut events = Vec::new();
                 for delta in popped.deltas {
-                    apply_delta(cache, delta, popped.is_in_initial_list, &mut events);
+                    apply_delta(cache, delta.map(Lazy::cast), popped.is_in_initial_list, &mut events);
                 }
                 events
             });
             for error in errors {
                 faults.report(&Fault::Index(error));
             }
-            events.into_iter().for_each(&mut handler);
+            events.into_iter().map(Event::cast).for_each(&mut handler);
         });
         Self { store, fifo, controller }
     }

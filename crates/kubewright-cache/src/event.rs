@@ -32,7 +32,20 @@ pub enum Event<K> {
 }
 
 impl<K> Event<K> {
-    /// Returns the newest state of the object.
+    /// Returns the same event for handlers of another type.
+    pub(super) fn cast<L>(self) -> Event<L> {
+        match self {
+            Self::Added { object, is_in_initial_list } => {
+                Event::Added { object: object.cast(), is_in_initial_list }
+            }
+            Self::Updated { old, new } => Event::Updated { old: old.cast(), new: new.cast() },
+            Self::Deleted { object, final_state_unknown } => {
+                Event::Deleted { object: object.cast(), final_state_unknown }
+            }
+        }
+    }
+
+    /// The newest state of the object.
     pub fn object(&self) -> &Lazy<K> {
         match self {
             Self::Added { object, .. } | Self::Deleted { object, .. } => object,

@@ -313,7 +313,10 @@ impl InformerFactory {
 }
 
 impl State {
-    fn configured<K: Resource + 'static>(&self, list_watch: ListWatch<K>) -> ListWatch<K> {
+    fn configured<K: Resource + DeserializeOwned + Send + Sync + 'static>(
+        &self,
+        list_watch: ListWatch<K>,
+    ) -> ListWatch<K> {
         let mut list_watch = list_watch.form(self.form);
         if let Some(faults) = self.faults.clone() {
             list_watch = list_watch.on_fault(move |fault| faults.report(fault));

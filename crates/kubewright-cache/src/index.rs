@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-use super::object::Lazy;
+use super::object::{Lazy, Untyped};
 use kubewright_core::{ObjectKey, panic_message};
 
 /// The index by namespace that every informer has.
@@ -157,6 +157,16 @@ impl<K: 'static> IndexFn<Lazy<K>> {
             object.label(&label).into_iter().for_each(|value| values.push(value));
             Ok(())
         })
+    }
+
+    /// Returns the same index for the untyped store.
+    pub(super) fn untyped(self) -> IndexFn<Lazy<Untyped>> {
+        let function = self.function;
+        // A handle, and no copy of the object.
+        IndexFn {
+            name: self.name,
+            function: Arc::new(move |object, values| function(&object.clone().cast(), values)),
+        }
     }
 
     /// Creates an index function by the uid of every owner.

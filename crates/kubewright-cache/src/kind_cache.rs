@@ -12,6 +12,7 @@ use std::{
 use indexmap::IndexMap;
 use kube::Resource;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::{IndexFn, Lazy, SharedInformer, StoreError};
 use kubewright_core::{Object, ObjectKey};
@@ -125,19 +126,8 @@ impl<K: Object> KindCache<K> {
         if self.shared.writes.is_empty() && scoped.min_version.load(Ordering::Acquire) == 0 {
             return true;
         }
-        let mut applied = scoped.informer.applied();
-        let observed = async {
-            loop {
-                let reached = *applied.borrow_and_update();
-                if self.shared.has_observed(scoped, key, reached) {
-                    return;
-                }
-                if applied.changed().await.is_err() {
-                    return std::future::pending().await;
-                }
-            }
-        };
-        tokio::time::timeout(timeout, observed).await.is_ok()
+        let observed = |reached| self.shared.has_observed(scoped, key, reached);
+        wait_until(scoped.informer.applied(), &observed, timeout).await
     }
 
     /// Records a write: the resulting version, and the deletion if it was one.
@@ -183,6 +173,26 @@ impl<K: Resource> fmt::Debug for KindCache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.shared.informers.iter().map(|scoped| &scoped.informer)).finish()
     }
+}
+
+/// Waits until an applied revision satisfies `observed`; returns whether it did in time.
+async fn wait_until(
+    mut applied: watch::Receiver<u64>,
+    observed: &(dyn Fn(u64) -> bool + Send + Sync),
+    timeout: Duration,
+) -> bool {
+    let reached = async {
+        loop {
+            let reached = *applied.borrow_and_update();
+            if observed(reached) {
+                return;
+            }
+            if applied.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    tokio::time::timeout(timeout, reached).await.is_ok()
 }
 
 /// Used where the caller has the timeout.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kube::{Resource, client::Body};
-use serde::de::DeserializeOwned;
+use kube::client::Body;
 
 use super::{
     fault::Fault,
-    object::Lazy,
+    object::{Lazy, Untyped},
     request::{ListWatchError, ListWatchErrorKind, Target},
     wire::{
         alike::BaseTracker,
@@ -21,9 +20,9 @@ use super::{
 use kubewright_core::ObjectKey;
 
 /// A page in progress. Objects are returned per body frame, so no page is ever held as a whole.
-pub(crate) struct ListPage<K> {
+pub(crate) struct ListPage {
     target: Target,
-    codec: Arc<Codec<K>>,
+    codec: Arc<Codec>,
     body: Body,
     splitter: Option<ListSplitter>,
     scratch: Vec<u8>,
@@ -31,8 +30,8 @@ pub(crate) struct ListPage<K> {
     frame_bytes: usize,
 }
 
-impl<K: Resource + DeserializeOwned> ListPage<K> {
-    pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
+impl ListPage {
+    pub(crate) fn new(target: Target, codec: Arc<Codec>, body: Body) -> Self {
         Self {
             target,
             codec,
@@ -49,8 +48,8 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
     /// Objects that `known` holds in the same version are returned as the known handle.
     pub(crate) async fn next(
         &mut self,
-        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-    ) -> Result<Option<Vec<Lazy<K>>>, ListWatchError> {
+        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    ) -> Result<Option<Vec<Lazy<Untyped>>>, ListWatchError> {
         let Some(splitter) = &mut self.splitter else { return Ok(None) };
         let Some(frame) = self.body.frame().await else {
             let splitter = self.splitter.take().unwrap_or_else(ListSplitter::new);
@@ -85,15 +84,15 @@ impl<K: Resource + DeserializeOwned> ListPage<K> {
 }
 
 /// Sink that encodes the items of a page for the cache.
-struct ItemSink<'a, K> {
-    codec: &'a Codec<K>,
+struct ItemSink<'a> {
+    codec: &'a Codec,
     scratch: &'a mut Vec<u8>,
     tracker: BaseTracker,
-    known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-    objects: Vec<Lazy<K>>,
+    known: &'a (dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    objects: Vec<Lazy<Untyped>>,
 }
 
-impl<K: Resource + DeserializeOwned> Items for ItemSink<'_, K> {
+impl Items for ItemSink<'_> {
     fn match_item(&mut self, text: &[u8]) -> Result<usize, Mismatch> {
         let (end, object) = self.codec.admit_match(text, &mut self.tracker, self.known)?;
         self.objects.push(object);

@@ -14,6 +14,7 @@ use super::{
     list::ListPage,
     object::Lazy,
     request::{Query, Target},
+    watch::EventStream,
     wire::codec::{Codec, Form, Settings},
 };
 pub use super::{
@@ -49,7 +50,15 @@ pub struct ListWatch<K: Resource> {
     field_selector: Option<String>,
     streaming: bool,
     settings: Settings,
-    codec: Arc<Codec<K>>,
+    codec: Arc<Codec>,
+}
+
+/// What a [`ListWatch`] asks for, whatever kind it is of.
+pub(crate) struct ListerWatcher {
+    target: Target,
+    query: Query,
+    pub(super) streaming: bool,
+    codec: Arc<Codec>,
 }
 
 /// Parameters of one page of a list.
@@ -80,7 +89,7 @@ impl<K: Resource> ListWatch<K> {
     pub fn dynamic(client: Client, dyntype: K::DynamicType) -> Self {
         let settings = Settings::default();
         Self {
-            codec: codec(&dyntype, &settings),
+            codec: codec::<K>(&dyntype, &settings),
             client,
             dyntype,
             namespace: None,
@@ -126,8 +135,11 @@ impl<K: Resource> ListWatch<K> {
 
     /// Sets the storage form of objects.
     #[must_use]
-    pub fn form(mut self, form: Form) -> Self {
-        self.settings.form = form;
+    pub fn form(mut self, form: Form) -> Self
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
+        self.settings.form::<K>(form);
         self.rebuilt()
     }
 
@@ -160,31 +172,33 @@ impl<K: Resource> ListWatch<K> {
         K::url_path(&self.dyntype, self.namespace.as_deref())
     }
 
-    pub(crate) fn is_streaming(&self) -> bool {
-        self.streaming
-    }
-
     pub(crate) fn faults(&self) -> &Faults {
         self.codec.faults()
     }
 
-    fn rebuilt(mut self) -> Self {
-        self.codec = codec(&self.dyntype, &self.settings);
-        self
-    }
-
-    fn target(&self) -> Target {
-        Target { client: self.client.clone(), path: self.path().into(), metadata_only: K::metadata_api() }
-    }
-
-    fn query(&self) -> Query {
-        Query::default()
+    fn lister_watcher(&self) -> ListerWatcher {
+        let target = Target {
+            client: self.client.clone(),
+            path: self.path().into(),
+            metadata_only: K::metadata_api(),
+        };
+        let query = Query::default()
             .with("labelSelector", self.label_selector.clone())
-            .with("fieldSelector", self.field_selector.clone())
+            .with("fieldSelector", self.field_selector.clone());
+        ListerWatcher { target, query, streaming: self.streaming, codec: Arc::clone(&self.codec) }
+    }
+
+    pub(crate) fn into_lister_watcher(self) -> ListerWatcher {
+        self.lister_watcher()
+    }
+
+    fn rebuilt(mut self) -> Self {
+        self.codec = codec::<K>(&self.dyntype, &self.settings);
+        self
     }
 }
 
-fn codec<K: Resource>(dyntype: &K::DynamicType, settings: &Settings) -> Arc<Codec<K>> {
+fn codec<K: Resource>(dyntype: &K::DynamicType, settings: &Settings) -> Arc<Codec> {
     let (api_version, kind) = if K::metadata_api() {
         ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned())
     } else {
@@ -193,13 +207,13 @@ fn codec<K: Resource>(dyntype: &K::DynamicType, settings: &Settings) -> Arc<Code
     Arc::new(Codec::new(api_version, kind, settings.clone()))
 }
 
-impl<K: Resource + DeserializeOwned> ListWatch<K> {
+impl<K: Resource> ListWatch<K> {
     /// Returns all objects, and the version to watch from.
     pub async fn list(&self) -> Result<(Vec<Lazy<K>>, String), ListWatchError> {
         let mut objects = Vec::new();
-        let mut page = self.list_page(&ListRequest::default()).await?;
+        let mut page = self.lister_watcher().list_page(&ListRequest::default()).await?;
         while let Some(some) = page.next(&|_| None).await? {
-            objects.extend(some);
+            objects.extend(some.into_iter().map(Lazy::cast));
         }
         Ok((objects, page.into_meta().resource_version))
     }
@@ -211,28 +225,34 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             timeout: Duration::ZERO,
             send_initial_events: false,
         };
-        self.open_watch(&request).await
+        self.lister_watcher().open_watch(&request).await.map(WatchStream::new)
+    }
+}
+
+impl ListerWatcher {
+    pub(crate) fn faults(&self) -> &Faults {
+        self.codec.faults()
     }
 
-    pub(crate) async fn list_page(&self, request: &ListRequest) -> Result<ListPage<K>, ListWatchError> {
-        let target = self.target();
+    pub(crate) async fn list_page(&self, request: &ListRequest) -> Result<ListPage, ListWatchError> {
         // A continue token implies its version; servers reject both at once.
         let version = Some(request.resource_version.clone())
             .filter(|version| !version.is_empty() && request.continue_token.is_none());
         let query = self
-            .query()
+            .query
+            .clone()
             .with("limit", request.limit.map(|limit| limit.to_string()))
             .with("continue", request.continue_token.clone())
             .with("resourceVersion", version);
-        let body = target.send("list", &query).await?;
-        Ok(ListPage::new(target, Arc::clone(&self.codec), body))
+        let body = self.target.send("list", &query).await?;
+        Ok(ListPage::new(self.target.clone(), Arc::clone(&self.codec), body))
     }
 
-    pub(crate) async fn open_watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, ListWatchError> {
-        let target = self.target();
+    pub(crate) async fn open_watch(&self, request: &WatchRequest) -> Result<EventStream, ListWatchError> {
         let initial = request.send_initial_events;
         let query = self
-            .query()
+            .query
+            .clone()
             .with("watch", "true".to_owned())
             .with("allowWatchBookmarks", "true".to_owned())
             .with(
@@ -247,12 +267,12 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                     .filter(|seconds| *seconds > 0)
                     .map(|seconds| seconds.to_string()),
             );
-        let body = target.send("watch", &query).await?;
-        Ok(WatchStream::new(target, Arc::clone(&self.codec), body))
+        let body = self.target.send("watch", &query).await?;
+        Ok(EventStream::new(self.target.clone(), Arc::clone(&self.codec), body))
     }
 
     pub(crate) fn timed_out(&self, operation: &'static str, after: Duration) -> ListWatchError {
-        self.target().failed(operation, ListWatchErrorKind::Timeout(after))
+        self.target.failed(operation, ListWatchErrorKind::Timeout(after))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Cached objects: metadata available at once, the rest decoded on read.
 
 use std::{
+    any::Any,
     fmt,
+    marker::PhantomData,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +16,7 @@ use serde::de::DeserializeOwned;
 pub use super::wire::meta::Owner;
 use super::{
     fault::{Fault, Faults},
-    wire::{hot::HotSet, meta::Meta, pack::Packed},
+    wire::{hot::HotSet, meta::Meta, pack::Packed, path::path_at},
 };
 use kubewright_core::{KeyError, ObjectKey};
 
@@ -39,28 +41,39 @@ use kubewright_core::{KeyError, ObjectKey};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Lazy<K> {
-    entry: Arc<Entry<K>>,
+    entry: Arc<Entry>,
+    /// What [`load`](Self::load) decodes; nothing else depends on it.
+    kind: PhantomData<fn() -> K>,
 }
 
-pub(crate) struct Entry<K> {
+/// Marks handles to objects whose Rust type does not matter.
+///
+/// Informers are written for `Lazy<Untyped>`, from the wire to the handlers, so that this code is compiled once and not
+/// once for every kind of a program. The typed API around them [casts](Lazy::cast), which costs nothing.
+pub(crate) enum Untyped {}
+
+/// A decoded object.
+pub(crate) type Decoded = dyn Any + Send + Sync;
+
+pub(crate) struct Entry {
     pub(crate) key: ObjectKey,
     pub(crate) meta: Meta,
-    pub(crate) body: Body<K>,
+    pub(crate) body: Body,
     /// The key of this entry in the hot set.
     pub(crate) number: u64,
-    pub(crate) shared: Option<Arc<Shared<K>>>,
+    pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) reported: AtomicBool,
 }
 
-pub(crate) enum Body<K> {
+pub(crate) enum Body {
     Packed(Packed),
-    Decoded(Arc<K>),
+    Decoded(Arc<Decoded>),
 }
 
 /// State shared by the objects of one cache.
-pub(crate) struct Shared<K> {
+pub(crate) struct Shared {
     pub(crate) kind: String,
-    pub(crate) hot: HotSet<K>,
+    pub(crate) hot: HotSet<Decoded>,
     pub(crate) faults: Faults,
 }
 
@@ -100,17 +113,23 @@ pub enum ObjectError {
     },
 }
 
+/// Labels and owners that are shared with no other object.
+fn block(bytes: &[u8]) -> Arc<[u8]> {
+    bytes.into()
+}
+
 impl<K> Lazy<K> {
     /// Creates a handle to a decoded object.
     ///
     /// Informers create their own handles; this one is for tests and synthetic events.
     pub fn new(object: K, dyntype: &K::DynamicType) -> Result<Self, ObjectError>
     where
-        K: Resource,
+        K: Resource + Send + Sync + 'static,
     {
         let key = ObjectKey::of(&object, dyntype)?;
-        let meta = Meta::from_object(object.meta(), |bytes| bytes.into()).map_err(|_| {
-            ObjectError::MetadataTooLong { kind: K::kind(dyntype).into_owned(), key: key.clone() }
+        let meta = Meta::from_object(object.meta(), block).map_err(|_| ObjectError::MetadataTooLong {
+            kind: K::kind(dyntype).into_owned(),
+            key: key.clone(),
         })?;
         Ok(Self::from_entry(Entry {
             key,
@@ -122,8 +141,13 @@ impl<K> Lazy<K> {
         }))
     }
 
-    pub(crate) fn from_entry(entry: Entry<K>) -> Self {
-        Self { entry: Arc::new(entry) }
+    pub(crate) fn from_entry(entry: Entry) -> Self {
+        Self { entry: Arc::new(entry), kind: PhantomData }
+    }
+
+    /// The same handle for readers of another type.
+    pub(crate) fn cast<L>(self) -> Lazy<L> {
+        Lazy { entry: self.entry, kind: PhantomData }
     }
 
     /// Returns namespace and name.
@@ -222,42 +246,54 @@ impl<K> Lazy<K> {
             Body::Packed(packed) => packed.heap_size(),
             Body::Decoded(_) => 0,
         };
-        size_of::<Entry<K>>() + 16 + self.key().as_str().len() + 16 + self.entry.meta.heap_size() + body
+        size_of::<Entry>() + 16 + self.key().as_str().len() + 16 + self.entry.meta.heap_size() + body
     }
 }
 
-impl<K: DeserializeOwned> Lazy<K> {
+impl<K: DeserializeOwned + Send + Sync + 'static> Lazy<K> {
     /// Returns the object: decoded now, unless it is in the hot set.
     ///
     /// An object that does not fit the type is an error on every call, and is reported once to the informer's
     /// fault handler.
     pub fn load(&self) -> Result<Arc<K>, DecodeError> {
-        let entry = &*self.entry;
-        let packed = match &entry.body {
-            Body::Decoded(object) => return Ok(Arc::clone(object)),
-            Body::Packed(packed) => packed,
-        };
-        let Some(shared) = &entry.shared else { return decode(entry, packed).map(Arc::new) };
-        if let Some(object) = shared.hot.get(entry.number) {
-            return Ok(object);
-        }
-        match decode(entry, packed) {
-            Ok(object) => {
-                let object = Arc::new(object);
-                shared.hot.read(entry.number, &object);
-                Ok(object)
-            }
-            Err(error) => {
-                if !entry.reported.swap(true, Ordering::Relaxed) {
-                    shared.faults.report(&Fault::Undecodable(error.clone()));
-                }
-                Err(error)
-            }
-        }
+        let object = self.entry.load(decode_any::<K>)?;
+        object
+            .downcast()
+            .map_err(|_| self.entry.undecodable(".".to_owned(), "it is held as another type".to_owned()))
     }
 }
 
-impl<K> Drop for Entry<K> {
+impl Entry {
+    fn load(&self, decode: Decode) -> Result<Arc<Decoded>, DecodeError> {
+        let packed = match &self.body {
+            Body::Decoded(object) => return Ok(Arc::clone(object)),
+            Body::Packed(packed) => packed,
+        };
+        if let Some(object) = self.shared.as_ref().and_then(|shared| shared.hot.get(self.number)) {
+            return Ok(object);
+        }
+        let decoded = packed
+            .unpack(decode)
+            .map_err(|error| self.undecodable(".".to_owned(), error.to_string()))
+            .and_then(|decoded| decoded.map_err(|(path, reason)| self.undecodable(path, reason)));
+        let Some(shared) = &self.shared else { return decoded };
+        match &decoded {
+            Ok(object) => shared.hot.read(self.number, object),
+            Err(error) if !self.reported.swap(true, Ordering::Relaxed) => {
+                shared.faults.report(&Fault::Undecodable(error.clone()));
+            }
+            Err(_) => {}
+        }
+        decoded
+    }
+
+    fn undecodable(&self, path: String, reason: String) -> DecodeError {
+        let kind = self.shared.as_ref().map_or_else(|| "object".to_owned(), |shared| shared.kind.clone());
+        DecodeError { kind, key: self.key.clone(), path, reason }
+    }
+}
+
+impl Drop for Entry {
     fn drop(&mut self) {
         if let (Body::Packed(_), Some(shared)) = (&self.body, &self.shared) {
             shared.hot.forget(self.number);
@@ -265,30 +301,22 @@ impl<K> Drop for Entry<K> {
     }
 }
 
-fn decode<K: DeserializeOwned>(entry: &Entry<K>, packed: &Packed) -> Result<K, DecodeError> {
-    let failed = |path: String, reason: String| DecodeError {
-        kind: entry.shared.as_ref().map_or_else(|| "object".to_owned(), |shared| shared.kind.clone()),
-        key: entry.key.clone(),
-        path,
-        reason,
-    };
-    packed
-        .unpack(|text| decode_text(text))
-        .map_err(|error| failed(".".to_owned(), error.to_string()))?
-        .map_err(|(path, reason)| failed(path, reason))
+/// Where an object cannot be decoded, and why.
+pub(crate) type Reason = (String, String);
+
+/// Decodes the text of an object of one type.
+pub(crate) type Decode = fn(&[u8]) -> Result<Arc<Decoded>, Reason>;
+
+pub(crate) fn decode_any<K: DeserializeOwned + Send + Sync + 'static>(
+    text: &[u8],
+) -> Result<Arc<Decoded>, Reason> {
+    Ok(Arc::new(decode_text::<K>(text)?))
 }
 
-/// Decodes, and on failure decodes again to find the path, which therefore costs nothing on success.
-pub(crate) fn decode_text<K: DeserializeOwned>(text: &[u8]) -> Result<K, (String, String)> {
-    // Validating UTF-8 once is faster than from_slice, which validates every string by itself.
+pub(crate) fn decode_text<K: DeserializeOwned>(text: &[u8]) -> Result<K, Reason> {
+    // Validating UTF-8 once and parsing a str is faster than from_slice, which validates every string by itself.
     let text = std::str::from_utf8(text).map_err(|error| (".".to_owned(), error.to_string()))?;
-    serde_json::from_str(text).map_err(|error| {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {
-            Err(error) => (format!(".{}", error.path()), without_values(&error.inner().to_string())),
-            Ok(_) => (".".to_owned(), without_values(&error.to_string())),
-        }
-    })
+    serde_json::from_str(text).map_err(|error| (path_at(text, &error), without_values(&error.to_string())))
 }
 
 /// Removes values from a message: serde quotes them, and they must not reach a log.
@@ -301,9 +329,14 @@ fn without_values(message: &str) -> String {
     }
 }
 
+/// The same handles for readers of another type.
+pub(crate) fn cast_all<K, L>(objects: Vec<Lazy<K>>) -> Vec<Lazy<L>> {
+    objects.into_iter().map(Lazy::cast).collect()
+}
+
 impl<K> Clone for Lazy<K> {
     fn clone(&self) -> Self {
-        Self { entry: Arc::clone(&self.entry) }
+        Self { entry: Arc::clone(&self.entry), kind: PhantomData }
     }
 }
 
@@ -343,7 +376,7 @@ mod tests {
 
     #[test]
     fn an_entry_and_its_counts_take_two_cache_lines() {
-        assert_eq!(size_of::<Entry<Pod>>() + 2 * size_of::<usize>(), 128, "there is one per cached object");
+        assert_eq!(size_of::<Entry>() + 2 * size_of::<usize>(), 128, "there is one for every cached object");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Distribution of events to the handlers of an informer.
 
 use std::{
+    marker::PhantomData,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Weak,
@@ -21,6 +22,7 @@ use super::{
     buffer::{Buffer, Delivery},
     event::Event,
     fault::{Fault, Faults},
+    object::Untyped,
     turns::Budget,
 };
 
@@ -28,15 +30,15 @@ use super::{
 const MIN_RESYNC: Duration = Duration::from_secs(1);
 
 /// The handlers of one informer; client-go's `sharedProcessor`.
-pub(super) struct Processor<K> {
-    listeners: Mutex<Vec<Arc<Listener<K>>>>,
+pub(super) struct Processor {
+    listeners: Mutex<Vec<Arc<Listener>>>,
     /// Signals that a handler was added or removed, which may change the time of the next resync.
     changed: Notify,
 }
 
 /// The state of one handler; client-go's `processorListener`.
-pub(super) struct Listener<K> {
-    buffer: Buffer<K>,
+pub(super) struct Listener {
+    buffer: Buffer<Untyped>,
     resync: Option<Mutex<Resync>>,
     progress: watch::Sender<()>,
 }
@@ -48,13 +50,13 @@ struct Resync {
     now: bool,
 }
 
-impl<K> Listener<K> {
+impl Listener {
     fn wants_sync(&self) -> bool {
         self.resync.as_ref().is_some_and(|resync| resync.lock().now)
     }
 }
 
-impl<K> Processor<K> {
+impl Processor {
     pub(super) fn new() -> Self {
         Self { listeners: Mutex::default(), changed: Notify::new() }
     }
@@ -65,8 +67,8 @@ impl<K> Processor<K> {
     pub(super) fn add_listener(
         &self,
         resync: Option<Duration>,
-        present: impl IntoIterator<Item = Event<K>>,
-    ) -> Arc<Listener<K>> {
+        present: impl IntoIterator<Item = Event<Untyped>>,
+    ) -> Arc<Listener> {
         let resync = resync.filter(|every| !every.is_zero()).map(|every| {
             let every = every.max(MIN_RESYNC);
             Mutex::new(Resync { every, due: Instant::now() + every, now: false })
@@ -78,12 +80,12 @@ impl<K> Processor<K> {
         listener
     }
 
-    pub(super) fn remove_listener(&self, listener: &Arc<Listener<K>>) {
+    pub(super) fn remove_listener(&self, listener: &Arc<Listener>) {
         self.listeners.lock().retain(|held| !Arc::ptr_eq(held, listener));
         self.changed.notify_one();
     }
 
-    pub(super) fn distribute(&self, events: &[Event<K>]) {
+    pub(super) fn distribute(&self, events: &[Event<Untyped>]) {
         for listener in &*self.listeners.lock() {
             let sync = listener.wants_sync();
             listener.buffer.push(events.iter().filter(|event| sync || !event.is_sync()).cloned());
@@ -135,30 +137,50 @@ impl<K> Processor<K> {
 ///
 /// While an event is handled, newer changes of an object are coalesced. Dropping the subscription ends it.
 pub struct Subscription<K> {
-    listener: Arc<Listener<K>>,
-    processor: Weak<Processor<K>>,
-    informer_synced: Arc<AtomicBool>,
-    current: Option<Delivery<K>>,
+    inner: UntypedSubscription,
+    kind: PhantomData<fn() -> K>,
 }
 
 impl<K> Subscription<K> {
+    pub(super) fn new(inner: UntypedSubscription) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+
+    /// The next event; None when the informer has stopped. Asking says that the previous one is done with.
+    pub async fn next(&mut self) -> Option<Event<K>> {
+        self.inner.next().await.map(Event::cast)
+    }
+
+    /// Whether everything that was there at the beginning has been taken and done with.
+    pub fn has_synced(&self) -> bool {
+        self.inner.has_synced()
+    }
+}
+
+/// A subscription, whatever kind it is of.
+pub(super) struct UntypedSubscription {
+    listener: Arc<Listener>,
+    processor: Weak<Processor>,
+    informer_synced: Arc<AtomicBool>,
+    current: Option<Delivery<Untyped>>,
+}
+
+impl UntypedSubscription {
     pub(super) fn new(
-        listener: Arc<Listener<K>>,
-        processor: &Arc<Processor<K>>,
+        listener: Arc<Listener>,
+        processor: &Arc<Processor>,
         informer_synced: Arc<AtomicBool>,
     ) -> Self {
         Self { listener, processor: Arc::downgrade(processor), informer_synced, current: None }
     }
 
-    /// Returns the next event; `None` when the informer has stopped. The previous event counts as handled.
-    pub async fn next(&mut self) -> Option<Event<K>> {
+    async fn next(&mut self) -> Option<Event<Untyped>> {
         self.done();
         let delivery = self.listener.buffer.next().await?;
         Some(self.current.insert(delivery).event.clone())
     }
 
-    /// Returns whether the initial list was taken and handled.
-    pub fn has_synced(&self) -> bool {
+    fn has_synced(&self) -> bool {
         self.informer_synced.load(Ordering::Acquire) && self.listener.buffer.initial_done()
     }
 
@@ -170,7 +192,7 @@ impl<K> Subscription<K> {
     }
 }
 
-impl<K> Drop for Subscription<K> {
+impl Drop for UntypedSubscription {
     fn drop(&mut self) {
         self.done();
         if let Some(processor) = self.processor.upgrade() {
@@ -190,15 +212,12 @@ pub struct Registration {
 
 impl Registration {
     /// Spawns a task that runs the handler for every event.
-    pub(super) fn spawn<K>(
-        mut subscription: Subscription<K>,
+    pub(super) fn spawn(
+        mut subscription: UntypedSubscription,
         informer: watch::Receiver<bool>,
         faults: Faults,
-        mut handler: impl FnMut(Event<K>) + Send + 'static,
-    ) -> Self
-    where
-        K: Send + Sync + 'static,
-    {
+        mut handler: Box<dyn FnMut(Event<Untyped>) + Send>,
+    ) -> Self {
         let progress = subscription.listener.progress.subscribe();
         let (listener, ready) =
             (Arc::clone(&subscription.listener), Arc::clone(&subscription.informer_synced));

@@ -1,6 +1,11 @@
 //! Interface between a reflector and its store.
 
-use super::thread_safe_store::StoreError;
+use std::marker::PhantomData;
+
+use super::{
+    object::{Lazy, Untyped, cast_all},
+    thread_safe_store::StoreError,
+};
 use kubewright_core::ObjectKey;
 
 /// A store that a [`Reflector`](super::Reflector) keeps in sync with the API server.
@@ -39,4 +44,64 @@ pub trait Replacement<T>: Send {
     fn remove(&mut self, object: T) -> Result<(), StoreError>;
     /// Completes the list: objects that it lacks are deleted.
     fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// A store of one kind as a reflector fills it.
+pub(super) struct Typed<K, S> {
+    inner: S,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K, S> Typed<K, S> {
+    pub(super) fn of(inner: S) -> Self {
+        Self { inner, kind: PhantomData }
+    }
+}
+
+impl<K: 'static, S: ReflectorStore<Lazy<K>>> ReflectorStore<Lazy<Untyped>> for Typed<K, S> {
+    fn add(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.add(object.cast())
+    }
+
+    fn update(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.update(object.cast())
+    }
+
+    fn delete(&self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.delete(object.cast())
+    }
+
+    fn begin_replace(&self) -> Box<dyn Replacement<Lazy<Untyped>>> {
+        Box::new(Typed::<K, _>::of(self.inner.begin_replace()))
+    }
+
+    fn known(&self, key: &ObjectKey) -> Option<Lazy<Untyped>> {
+        self.inner.known(key).map(Lazy::cast)
+    }
+
+    fn has_known(&self) -> bool {
+        self.inner.has_known()
+    }
+
+    fn resync(&self) -> Result<(), StoreError> {
+        self.inner.resync()
+    }
+
+    fn update_resource_version(&self, resource_version: &str) {
+        self.inner.update_resource_version(resource_version);
+    }
+}
+
+impl<K: 'static> Replacement<Lazy<Untyped>> for Typed<K, Box<dyn Replacement<Lazy<K>>>> {
+    fn page(&mut self, objects: Vec<Lazy<Untyped>>) -> Result<(), StoreError> {
+        self.inner.page(cast_all(objects))
+    }
+
+    fn remove(&mut self, object: Lazy<Untyped>) -> Result<(), StoreError> {
+        self.inner.remove(object.cast())
+    }
+
+    fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.inner.commit()
+    }
 }

@@ -33,13 +33,13 @@ use super::{
     event::Event,
     fault::{Fault, Faults},
     index::IndexFn,
-    list_watch::ListWatch,
+    list_watch::{ListWatch, ListerWatcher},
     lister::Lister,
-    object::Lazy,
-    processor::{Processor, Registration, Subscription},
-    reflector::{Position, Reflector},
+    object::{Lazy, Untyped},
+    processor::{Processor, Registration, Subscription, UntypedSubscription},
+    reflector::{Follower, Position},
     running::Running,
-    store::Indexer,
+    store::{Indexer, UntypedStore},
     thread_safe_store::{StoreError, Transaction},
     together::together,
     turns::Budget,
@@ -66,22 +66,24 @@ const MAX_BATCH: usize = 1000;
 /// }
 /// # Ok(()) }
 /// ```
-pub struct SharedInformer<K: Resource> {
-    inner: Arc<Inner<K>>,
+pub struct SharedInformer<K> {
+    inner: Arc<Inner>,
+    store: Indexer<K>,
     /// The resync period of handlers that are registered through this handle.
     resync: Option<Duration>,
 }
 
-struct Inner<K: Resource> {
-    store: Indexer<K>,
-    fifo: DeltaFifo<Lazy<K>>,
-    processor: Arc<Processor<K>>,
+/// An informer, whatever kind it is of.
+struct Inner {
+    store: Arc<UntypedStore>,
+    fifo: DeltaFifo<Lazy<Untyped>>,
+    processor: Arc<Processor>,
     faults: Faults,
     /// Held while the cache changes and events are dispatched, so that handlers are added between two
     /// changes.
     dispatch_lock: Mutex<()>,
     started: AtomicBool,
-    reflector: Mutex<Option<Reflector<K>>>,
+    follower: Mutex<Option<Follower>>,
     position: Position,
     has_synced: Arc<AtomicBool>,
     synced: watch::Sender<bool>,
@@ -118,27 +120,8 @@ where
 {
     /// Creates an informer. It does nothing until it is started.
     pub fn new(list_watch: ListWatch<K>) -> Self {
-        let store = Indexer::<K>::with_metadata_key();
-        let fifo = DeltaFifo::with_known_objects(&store);
-        let faults = list_watch.faults().clone();
-        let reflector = Reflector::new(list_watch, fifo.clone());
-        let inner = Inner {
-            store,
-            fifo,
-            processor: Arc::new(Processor::new()),
-            faults,
-            dispatch_lock: Mutex::new(()),
-            started: AtomicBool::new(false),
-            position: reflector.position(),
-            reflector: Mutex::new(Some(reflector)),
-            has_synced: Arc::new(AtomicBool::new(false)),
-            synced: watch::Sender::new(false),
-            applied: watch::Sender::new(0),
-        };
-        let informer = Self { inner: Arc::new(inner), resync: None };
-        // Cannot fail on an empty store without indexes.
-        let _ = informer.inner.store.add_index(IndexFn::namespace());
-        informer
+        let inner = Inner::new(list_watch.into_lister_watcher());
+        Self { store: Indexer::viewing(Arc::clone(&inner.store)), inner, resync: None }
     }
 
     /// Sets the resync period of handlers that are registered through this handle; at least a second.
@@ -153,30 +136,28 @@ where
     /// Sets the back-off after failures. Only before the start.
     #[must_use]
     pub fn backoff(self, backoff: Backoff) -> Self {
-        self.configure_reflector(|reflector| reflector.backoff(backoff))
+        self.configure_reflector(|follower| follower.backoff = backoff)
     }
 
     /// Sets the source of randomness for jitter and timeouts. Only before the start.
     #[must_use]
     pub fn random(self, random: Random) -> Self {
-        self.configure_reflector(|reflector| reflector.random(random))
+        self.configure_reflector(|follower| follower.random = random)
     }
 
-    fn configure_reflector(self, tune: impl FnOnce(Reflector<K>) -> Reflector<K>) -> Self {
-        let mut held = self.inner.reflector.lock();
-        *held = held.take().map(tune);
-        drop(held);
+    fn configure_reflector(self, tune: impl FnOnce(&mut Follower)) -> Self {
+        self.inner.follower.lock().as_mut().map(tune);
         self
     }
 
     /// Adds an index; also while the informer runs.
     pub fn add_index(&self, index: IndexFn<Lazy<K>>) -> Result<(), StoreError> {
-        self.inner.store.add_index(index)
+        self.store.add_index(index)
     }
 
     /// Returns the cache.
     pub fn store(&self) -> Indexer<K> {
-        self.inner.store.clone()
+        self.store.clone()
     }
 
     /// Returns a lister over the cache.
@@ -187,36 +168,19 @@ where
     /// Registers a handler, which runs on a task of its own. It first gets all cached objects.
     ///
     /// Must be called inside a tokio runtime.
-    pub fn on_event(&self, handler: impl FnMut(Event<K>) + Send + 'static) -> Registration {
-        let (synced, faults) = (self.inner.synced.subscribe(), self.inner.faults.clone());
-        Registration::spawn(self.subscribe(), synced, faults, handler)
+    pub fn on_event(&self, mut handler: impl FnMut(Event<K>) + Send + 'static) -> Registration {
+        self.inner.on_event(self.resync, Box::new(move |event| handler(event.cast())))
     }
 
     /// Returns the events as a stream, for asynchronous handlers.
     pub fn subscribe(&self) -> Subscription<K> {
-        let inner = &self.inner;
-        let _dispatch = inner.dispatch_lock.lock();
-        let present =
-            inner.store.list().into_iter().map(|object| Event::Added { object, is_in_initial_list: true });
-        let listener = inner.processor.add_listener(self.resync, present);
-        Subscription::new(listener, &inner.processor, Arc::clone(&inner.has_synced))
+        Subscription::new(self.inner.subscribe(self.resync))
     }
 
     /// Starts the informer on a task of its own. A second start does nothing and returns a guard without a
     /// task.
     pub fn start(&self) -> Running {
-        let Some(reflector) = self.inner.reflector.lock().take() else { return Running::already_started() };
-        self.inner.started.store(true, Ordering::Release);
-        let inner = Arc::clone(&self.inner);
-        Running::spawn(|stopped| async move {
-            tokio::select! {
-                biased;
-                () = stopped => {}
-                () = together(reflector.run(), inner.process()) => {}
-            }
-            inner.fifo.close();
-            inner.processor.close();
-        })
+        self.inner.start()
     }
 
     /// Returns whether two handles belong to the same informer.
@@ -265,7 +229,7 @@ where
         let seen = async {
             loop {
                 let reached = *applied.borrow_and_update();
-                let held = self.inner.store.get_by_key(key);
+                let held = self.store.get_by_key(key);
                 let newer = held.as_ref().and_then(Lazy::version).is_some_and(|version| version >= wanted);
                 if newer || reached >= wanted {
                     return held;
@@ -283,14 +247,68 @@ where
     }
 }
 
-impl<K: Resource> SharedInformer<K> {
+impl<K> SharedInformer<K> {
     /// Returns the version that the cache has reached; notified whenever the cache may have changed.
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
         self.inner.applied.subscribe()
     }
 }
 
-impl<K: Resource + Send + Sync + 'static> Inner<K> {
+impl Inner {
+    fn new(list_watch: ListerWatcher) -> Arc<Self> {
+        let store = Arc::new(UntypedStore::new());
+        // An empty store without indexes refuses neither the name nor an object.
+        let _ = store.add_indexes([IndexFn::namespace()]);
+        let fifo = DeltaFifo::with_known_objects(&Indexer::untyped(Arc::clone(&store)));
+        let faults = list_watch.faults().clone();
+        let follower = Follower::new(list_watch, Arc::new(fifo.clone()));
+        Arc::new(Self {
+            store,
+            fifo,
+            processor: Arc::new(Processor::new()),
+            faults,
+            dispatch_lock: Mutex::new(()),
+            started: AtomicBool::new(false),
+            position: follower.position.clone(),
+            follower: Mutex::new(Some(follower)),
+            has_synced: Arc::new(AtomicBool::new(false)),
+            synced: watch::Sender::new(false),
+            applied: watch::Sender::new(0),
+        })
+    }
+
+    fn on_event(
+        &self,
+        resync: Option<Duration>,
+        handler: Box<dyn FnMut(Event<Untyped>) + Send>,
+    ) -> Registration {
+        let (synced, faults) = (self.synced.subscribe(), self.faults.clone());
+        Registration::spawn(self.subscribe(resync), synced, faults, handler)
+    }
+
+    fn subscribe(&self, resync: Option<Duration>) -> UntypedSubscription {
+        let _dispatch = self.dispatch_lock.lock();
+        let present =
+            self.store.list().into_iter().map(|object| Event::Added { object, is_in_initial_list: true });
+        let listener = self.processor.add_listener(resync, present);
+        UntypedSubscription::new(listener, &self.processor, Arc::clone(&self.has_synced))
+    }
+
+    fn start(self: &Arc<Self>) -> Running {
+        let Some(follower) = self.follower.lock().take() else { return Running::already_started() };
+        self.started.store(true, Ordering::Release);
+        let inner = Arc::clone(self);
+        Running::spawn(|stopped| async move {
+            tokio::select! {
+                biased;
+                () = stopped => {}
+                () = together(follower.run(), inner.process()) => {}
+            }
+            inner.fifo.close();
+            inner.processor.close();
+        })
+    }
+
     /// Runs everything but the reflector.
     async fn process(&self) {
         tokio::select! {
@@ -320,9 +338,9 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
         }
     }
 
-    fn apply(&self, items: Vec<Queued<Lazy<K>>>) {
+    fn apply(&self, items: Vec<Queued<Lazy<Untyped>>>) {
         let _dispatch = self.dispatch_lock.lock();
-        let (events, errors) = self.store.objects().transaction(|cache| {
+        let (events, errors) = self.store.transaction(|cache| {
             let mut events = Vec::with_capacity(items.len());
             for item in items {
                 for delta in item.deltas {
@@ -346,11 +364,11 @@ impl<K: Resource + Send + Sync + 'static> Inner<K> {
 }
 
 /// Applies one delta to the cache and appends the resulting events.
-pub(super) fn apply_delta<K>(
-    cache: &mut Transaction<'_, Lazy<K>>,
-    delta: Delta<Lazy<K>>,
+pub(super) fn apply_delta(
+    cache: &mut Transaction<'_, Lazy<Untyped>>,
+    delta: Delta<Lazy<Untyped>>,
     is_in_initial_list: bool,
-    events: &mut Vec<Event<K>>,
+    events: &mut Vec<Event<Untyped>>,
 ) {
     match delta {
         Delta::Deleted { object, final_state_unknown } => {
@@ -379,13 +397,13 @@ pub(super) fn apply_delta<K>(
     }
 }
 
-impl<K: Resource> Clone for SharedInformer<K> {
+impl<K> Clone for SharedInformer<K> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), resync: self.resync }
+        Self { inner: Arc::clone(&self.inner), store: self.store.clone(), resync: self.resync }
     }
 }
 
-impl<K: Resource> fmt::Debug for SharedInformer<K> {
+impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedInformer")
             .field("store", &self.inner.store)

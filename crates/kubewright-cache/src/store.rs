@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use super::{
     delta_fifo::Delta,
     index::IndexFn,
-    object::Lazy,
+    object::{Lazy, Untyped, cast_all},
     reflector_store::{ReflectorStore, Replacement},
     thread_safe_store::{StoreError, ThreadSafeStore},
 };
@@ -40,13 +40,37 @@ pub struct Store<T> {
 
 struct Inner<T> {
     key: KeyFn<T>,
-    objects: ThreadSafeStore<T>,
+    objects: Box<dyn Objects<T>>,
+}
+
+/// Where the objects of a store are: in a store of their own type, or behind a typed view of the one of an informer.
+trait Objects<T>: Send + Sync + fmt::Debug {
+    fn add(&self, key: ObjectKey, object: T) -> Result<(), StoreError>;
+    fn delete(&self, key: &ObjectKey) -> Option<T>;
+    fn get(&self, key: &ObjectKey) -> Option<T>;
+    fn list(&self) -> Vec<T>;
+    fn list_keys(&self) -> Vec<ObjectKey>;
+    fn len(&self) -> usize;
+    fn replace(&self, objects: Vec<(ObjectKey, T)>) -> Result<(), StoreError>;
+    fn add_indexes(&self, functions: Vec<IndexFn<T>>) -> Result<(), StoreError>;
+    fn index_names(&self) -> Vec<String>;
+    fn index(&self, index: &str, object: &T) -> Result<Vec<T>, StoreError>;
+    fn by_index(&self, index: &str, value: &str) -> Result<Vec<T>, StoreError>;
+    fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError>;
+    fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError>;
 }
 
 impl<T: Clone> Store<T> {
     /// Creates an empty store with a key function.
-    pub fn new(key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static) -> Self {
-        Self { inner: Arc::new(Inner { key: Arc::new(key), objects: ThreadSafeStore::new() }) }
+    pub fn new(key: impl Fn(&T) -> Result<ObjectKey, KeyError> + Send + Sync + 'static) -> Self
+    where
+        T: Send + Sync + 'static,
+    {
+        Self::over(Arc::new(ThreadSafeStore::new()), Arc::new(key))
+    }
+
+    fn over(objects: impl Objects<T> + 'static, key: KeyFn<T>) -> Self {
+        Self { inner: Arc::new(Inner { key, objects: Box::new(objects) }) }
     }
 
     /// Returns the key of an object.
@@ -101,7 +125,7 @@ impl<T: Clone> Store<T> {
 
     /// Returns whether the store is empty.
     pub fn is_empty(&self) -> bool {
-        self.inner.objects.is_empty()
+        self.len() == 0
     }
 
     /// Replaces all objects. Nothing changes if one of them has no key.
@@ -128,12 +152,12 @@ impl<T: Clone> Store<T> {
 
     /// Adds an index, also to a store with objects.
     pub fn add_index(&self, function: IndexFn<T>) -> Result<(), StoreError> {
-        self.inner.objects.add_indexes([function])
+        self.inner.objects.add_indexes(vec![function])
     }
 
     /// Adds several indexes, or none if one of the names exists.
     pub fn add_indexes(&self, functions: impl IntoIterator<Item = IndexFn<T>>) -> Result<(), StoreError> {
-        self.inner.objects.add_indexes(functions)
+        self.inner.objects.add_indexes(functions.into_iter().collect())
     }
 
     /// Returns the names of the indexes.
@@ -160,17 +184,140 @@ impl<T: Clone> Store<T> {
     pub fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError> {
         self.inner.objects.list_index_values(index)
     }
-
-    pub(super) fn objects(&self) -> &ThreadSafeStore<T> {
-        &self.inner.objects
-    }
 }
 
 impl<K: 'static> Indexer<K> {
     /// Creates an empty store of cached objects, keyed by namespace and name; client-go's
     /// `MetaNamespaceKeyFunc`.
     pub fn with_metadata_key() -> Self {
-        Self::new(|object: &Lazy<K>| Ok(object.key().clone()))
+        Self::viewing(Arc::new(ThreadSafeStore::new()))
+    }
+
+    /// A typed view of the store of an informer.
+    pub(super) fn viewing(objects: Arc<UntypedStore>) -> Self {
+        Self::over(View(objects), Arc::new(|object: &Lazy<K>| Ok(object.key().clone())))
+    }
+}
+
+/// The store of an informer, whatever kind it is of.
+pub(super) type UntypedStore = ThreadSafeStore<Lazy<Untyped>>;
+
+impl Indexer<Untyped> {
+    /// The store of an informer as what a queue of deltas compares with.
+    pub(super) fn untyped(objects: Arc<UntypedStore>) -> Self {
+        Self::over(objects, Arc::new(|object: &Lazy<Untyped>| Ok(object.key().clone())))
+    }
+}
+
+impl<T: Clone + Send + Sync> Objects<T> for Arc<ThreadSafeStore<T>> {
+    fn add(&self, key: ObjectKey, object: T) -> Result<(), StoreError> {
+        ThreadSafeStore::add(self, key, object)
+    }
+
+    fn delete(&self, key: &ObjectKey) -> Option<T> {
+        ThreadSafeStore::delete(self, key)
+    }
+
+    fn get(&self, key: &ObjectKey) -> Option<T> {
+        ThreadSafeStore::get(self, key)
+    }
+
+    fn list(&self) -> Vec<T> {
+        ThreadSafeStore::list(self)
+    }
+
+    fn list_keys(&self) -> Vec<ObjectKey> {
+        ThreadSafeStore::list_keys(self)
+    }
+
+    fn len(&self) -> usize {
+        ThreadSafeStore::len(self)
+    }
+
+    fn replace(&self, objects: Vec<(ObjectKey, T)>) -> Result<(), StoreError> {
+        ThreadSafeStore::replace(self, objects)
+    }
+
+    fn add_indexes(&self, functions: Vec<IndexFn<T>>) -> Result<(), StoreError> {
+        ThreadSafeStore::add_indexes(self, functions)
+    }
+
+    fn index_names(&self) -> Vec<String> {
+        ThreadSafeStore::index_names(self)
+    }
+
+    fn index(&self, index: &str, object: &T) -> Result<Vec<T>, StoreError> {
+        ThreadSafeStore::index(self, index, object)
+    }
+
+    fn by_index(&self, index: &str, value: &str) -> Result<Vec<T>, StoreError> {
+        ThreadSafeStore::by_index(self, index, value)
+    }
+
+    fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
+        ThreadSafeStore::index_keys(self, index, value)
+    }
+
+    fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError> {
+        ThreadSafeStore::list_index_values(self, index)
+    }
+}
+
+/// Objects of any kind as objects of one.
+#[derive(Debug)]
+struct View(Arc<UntypedStore>);
+
+impl<K: 'static> Objects<Lazy<K>> for View {
+    fn add(&self, key: ObjectKey, object: Lazy<K>) -> Result<(), StoreError> {
+        self.0.add(key, object.cast())
+    }
+
+    fn delete(&self, key: &ObjectKey) -> Option<Lazy<K>> {
+        self.0.delete(key).map(Lazy::cast)
+    }
+
+    fn get(&self, key: &ObjectKey) -> Option<Lazy<K>> {
+        self.0.get(key).map(Lazy::cast)
+    }
+
+    fn list(&self) -> Vec<Lazy<K>> {
+        cast_all(self.0.list())
+    }
+
+    fn list_keys(&self) -> Vec<ObjectKey> {
+        self.0.list_keys()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn replace(&self, objects: Vec<(ObjectKey, Lazy<K>)>) -> Result<(), StoreError> {
+        self.0.replace(objects.into_iter().map(|(key, object)| (key, object.cast())).collect::<Vec<_>>())
+    }
+
+    fn add_indexes(&self, functions: Vec<IndexFn<Lazy<K>>>) -> Result<(), StoreError> {
+        self.0.add_indexes(functions.into_iter().map(IndexFn::untyped).collect::<Vec<_>>())
+    }
+
+    fn index_names(&self) -> Vec<String> {
+        self.0.index_names()
+    }
+
+    fn index(&self, index: &str, object: &Lazy<K>) -> Result<Vec<Lazy<K>>, StoreError> {
+        self.0.index(index, &object.clone().cast()).map(cast_all)
+    }
+
+    fn by_index(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
+        self.0.by_index(index, value).map(cast_all)
+    }
+
+    fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
+        self.0.index_keys(index, value)
+    }
+
+    fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError> {
+        self.0.list_index_values(index)
     }
 }
 
@@ -220,7 +367,7 @@ impl<T: Clone + Send + Sync> Replacement<T> for ListReplacement<T> {
     }
 
     fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        self.store.inner.objects.replace(self.objects)
+        self.store.inner.objects.replace(self.objects.into_iter().collect())
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fmt,
     future::poll_fn,
+    marker::PhantomData,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -12,13 +13,13 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
-use kube::{Resource, client::Body, core::Status};
+use kube::{client::Body, core::Status};
 use memchr::memchr;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
 use super::{
     fault::Fault,
-    object::Lazy,
+    object::{Lazy, Untyped},
     request::{ListWatchError, ListWatchErrorKind, Target, status_error},
     wire::{
         codec::Codec,
@@ -56,7 +57,20 @@ pub enum WatchEvent<K> {
 }
 
 impl<K> WatchEvent<K> {
-    /// Returns the object of the event, if any.
+    /// Returns the same event for readers of another type.
+    fn cast<L>(self) -> WatchEvent<L> {
+        match self {
+            Self::Added(object) => WatchEvent::Added(object.cast()),
+            Self::Modified(object) => WatchEvent::Modified(object.cast()),
+            Self::Deleted(object) => WatchEvent::Deleted(object.cast()),
+            Self::Bookmark { resource_version, initial_events_end } => {
+                WatchEvent::Bookmark { resource_version, initial_events_end }
+            }
+            Self::Skipped { resource_version } => WatchEvent::Skipped { resource_version },
+        }
+    }
+
+    /// The object of the event, if any.
     pub fn object(&self) -> Option<&Lazy<K>> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
@@ -102,20 +116,39 @@ impl<K> fmt::Debug for WatchEvent<K> {
 
 /// A watch in progress. It ends when the server ends it, or when it is dropped.
 pub struct WatchStream<K> {
+    events: EventStream,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> WatchStream<K> {
+    pub(crate) fn new(events: EventStream) -> Self {
+        Self { events, kind: PhantomData }
+    }
+
+    /// The next event; None when the server has ended the watch in good order.
+    ///
+    /// Dropping the future loses no event.
+    pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, ListWatchError>> {
+        Some(self.events.next().await?.map(WatchEvent::cast))
+    }
+}
+
+/// The events of a watch, whatever kind it is of.
+pub(crate) struct EventStream {
     target: Target,
-    codec: Arc<Codec<K>>,
+    codec: Arc<Codec>,
     body: Body,
     lines: LineSplitter,
     scratch: Vec<u8>,
-    ready: VecDeque<Result<WatchEvent<K>, ListWatchError>>,
+    ready: VecDeque<Result<WatchEvent<Untyped>, ListWatchError>>,
     ended: bool,
 }
 
 /// A body frame, or the end of the body.
 type BodyFrame = Option<Result<Frame<Bytes>, kube::Error>>;
 
-impl<K: Resource + DeserializeOwned> WatchStream<K> {
-    pub(crate) fn new(target: Target, codec: Arc<Codec<K>>, body: Body) -> Self {
+impl EventStream {
+    pub(crate) fn new(target: Target, codec: Arc<Codec>, body: Body) -> Self {
         Self {
             target,
             codec,
@@ -127,10 +160,7 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
         }
     }
 
-    /// Returns the next event; `None` when the server has ended the watch.
-    ///
-    /// Cancel safe.
-    pub async fn next(&mut self) -> Option<Result<WatchEvent<K>, ListWatchError>> {
+    async fn next(&mut self) -> Option<Result<WatchEvent<Untyped>, ListWatchError>> {
         while self.ready.is_empty() && !self.ended {
             let frame = self.body.frame().await;
             self.take(frame, &|_| None);
@@ -141,8 +171,8 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
     /// Returns the ready events, waiting for at least one. `None` when the watch has ended.
     pub(crate) async fn next_batch(
         &mut self,
-        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-    ) -> Option<VecDeque<Result<WatchEvent<K>, ListWatchError>>> {
+        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    ) -> Option<VecDeque<Result<WatchEvent<Untyped>, ListWatchError>>> {
         while self.ready.len() < MAX_BATCH && !self.ended {
             let Some(frame) = poll_fn(|cx| self.poll_ready_frame(cx)).await else { break };
             self.take(frame, known);
@@ -159,12 +189,16 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
     }
 
     /// Puts events of a batch back that were not processed.
-    pub(crate) fn put_back(&mut self, events: VecDeque<Result<WatchEvent<K>, ListWatchError>>) {
+    pub(crate) fn put_back(&mut self, events: VecDeque<Result<WatchEvent<Untyped>, ListWatchError>>) {
         debug_assert!(self.ready.is_empty(), "a batch is everything that was ready");
         self.ready = events;
     }
 
-    fn take(&mut self, frame: BodyFrame, known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync)) {
+    fn take(
+        &mut self,
+        frame: BodyFrame,
+        known: &(dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+    ) {
         match frame {
             None => {
                 self.ended = true;
@@ -188,20 +222,20 @@ impl<K: Resource + DeserializeOwned> WatchStream<K> {
     }
 }
 
-fn event<K: Resource + DeserializeOwned>(
+fn event(
     target: &Target,
-    codec: &Codec<K>,
+    codec: &Codec,
     line: &[u8],
     scratch: &mut Vec<u8>,
-    known: &(dyn Fn(&ObjectKey) -> Option<Lazy<K>> + Send + Sync),
-) -> Result<WatchEvent<K>, ListWatchError> {
+    known: &(dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>> + Send + Sync),
+) -> Result<WatchEvent<Untyped>, ListWatchError> {
     let malformed = |what: &str| {
         target.failed("watch", ListWatchErrorKind::Body(format!("an event is malformed: {what}")))
     };
     let (event_type, text, spans) = parse_compact(line)
         .or_else(|| parse_any(line))
         .ok_or_else(|| malformed("it is not one JSON object with a type and an object"))?;
-    let make: fn(Lazy<K>) -> WatchEvent<K> = match event_type {
+    let make: fn(Lazy<Untyped>) -> WatchEvent<Untyped> = match event_type {
         b"ADDED" => WatchEvent::Added,
         b"MODIFIED" => WatchEvent::Modified,
         b"DELETED" => WatchEvent::Deleted,
@@ -247,7 +281,7 @@ fn parse_any(line: &[u8]) -> Option<(&[u8], &[u8], Spans)> {
     Some((&line[envelope.event_type?], text, scanner.into_spans()))
 }
 
-fn bookmark<K>(text: &[u8]) -> Result<WatchEvent<K>, serde_json::Error> {
+fn bookmark(text: &[u8]) -> Result<WatchEvent<Untyped>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Object {
         metadata: Meta,
@@ -292,9 +326,9 @@ mod tests {
         let client = Client::new(server, "default");
         let mut watch = ListWatch::<ConfigMap>::new(client).watch("1").await.unwrap();
         for expected in [MAX_BATCH, 2] {
-            assert_eq!(watch.next_batch(&|_| None).await.unwrap().len(), expected);
+            assert_eq!(watch.events.next_batch(&|_| None).await.unwrap().len(), expected);
         }
-        assert!(watch.next_batch(&|_| None).now_or_never().is_none());
+        assert!(watch.events.next_batch(&|_| None).now_or_never().is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kubewright::{
     Clock,
@@ -239,19 +240,23 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    pub(crate) async fn from_server(
+    /// Boxed: tests would compile all controllers once more, because the body of an `async fn` is compiled where it is
+    /// polled.
+    pub(crate) fn from_server(
         server: Server,
         options: StartOptions,
         clock: Clock,
-    ) -> Result<Self, ClusterError> {
-        let journals = Journals::default();
-        let running = match options {
-            StartOptions { controllers: Controllers::None, nodes: 0, .. } => None,
-            options => Some(run(&server, options, &clock, &journals).await?),
-        };
-        let clients = Clients::new(server.client());
-        let (began, changes) = (clock.now(), server.changes());
-        Ok(Self { controllers: running, server, options, clients, clock, journals, began, changes })
+    ) -> BoxFuture<'static, Result<Self, ClusterError>> {
+        Box::pin(async move {
+            let journals = Journals::default();
+            let running = match options {
+                StartOptions { controllers: Controllers::None, nodes: 0, .. } => None,
+                options => Some(run(&server, options, &clock, &journals).await?),
+            };
+            let clients = Clients::new(server.client());
+            let (began, changes) = (clock.now(), server.changes());
+            Ok(Self { controllers: running, server, options, clients, clock, journals, began, changes })
+        })
     }
 
     /// A client with the rights of a cluster administrator.

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
@@ -175,12 +176,19 @@ impl Authority {
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Serves TLS until `stop` is cancelled, then waits [`GRACE`] for requests to finish.
-pub(crate) async fn serve(
+///
+/// Boxed, so that programs do not compile the whole of it once more: the body of an `async fn` is compiled where it is
+/// polled.
+pub(crate) fn serve(
     listener: TcpListener,
     config: ServerConfig,
     service: ApiService,
     stop: CancellationToken,
-) {
+) -> BoxFuture<'static, ()> {
+    Box::pin(accept(listener, config, service, stop))
+}
+
+async fn accept(listener: TcpListener, config: ServerConfig, service: ApiService, stop: CancellationToken) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let tracker = tokio_util::task::TaskTracker::new();
     loop {

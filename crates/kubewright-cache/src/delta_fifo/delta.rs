@@ -45,6 +45,18 @@ impl<T> Delta<T> {
         }
     }
 
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Delta<U> {
+        match self {
+            Self::Added(object) => Delta::Added(change(object)),
+            Self::Updated(object) => Delta::Updated(change(object)),
+            Self::Replaced(object) => Delta::Replaced(change(object)),
+            Self::Sync(object) => Delta::Sync(change(object)),
+            Self::Deleted { object, final_state_unknown } => {
+                Delta::Deleted { object: change(object), final_state_unknown }
+            }
+        }
+    }
+
     pub(super) fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted { .. })
     }

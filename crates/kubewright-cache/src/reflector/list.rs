@@ -1,12 +1,9 @@
 //! Paginated lists: the requested version, and fallbacks when it has expired.
 
-use kube::Resource;
-use serde::de::DeserializeOwned;
-
-use super::Reflector;
+use super::Follower;
 use crate::{
     list_watch::{ListRequest, ListWatchError},
-    object::Lazy,
+    object::{Lazy, Untyped},
     reflector_store::Replacement,
     turns::Budget,
 };
@@ -19,7 +16,7 @@ enum PageEnd {
     Last(String),
 }
 
-impl<K: Resource + DeserializeOwned> Reflector<K> {
+impl Follower {
     pub(super) async fn list(&mut self) -> Result<(), ListWatchError> {
         let last = self.position.resource_version();
         let version = match last.as_str() {
@@ -80,7 +77,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     async fn list_one_page(
         &self,
         request: &ListRequest,
-        replacement: &mut dyn Replacement<Lazy<K>>,
+        replacement: &mut dyn Replacement<Lazy<Untyped>>,
         has_known: bool,
     ) -> Result<PageEnd, ListWatchError> {
         let mut page = self.list_watch.list_page(request).await?;

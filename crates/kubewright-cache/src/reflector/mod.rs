@@ -22,22 +22,22 @@
 mod list;
 mod watch_list;
 
-use std::{sync::Arc, time::Duration};
+use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use kube::Resource;
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     fault::Fault,
-    list_watch::{ListWatch, ListWatchError, WatchEvent, WatchRequest, WatchStream},
-    object::Lazy,
-    reflector_store::ReflectorStore,
+    list_watch::{ListWatch, ListWatchError, ListerWatcher, WatchEvent, WatchRequest},
+    object::{Lazy, Untyped},
+    reflector_store::{ReflectorStore, Typed},
     request::ListWatchErrorKind,
     running::Running,
     thread_safe_store::StoreError,
     turns::Budget,
+    watch::EventStream,
 };
 use kubewright_core::{Backoff, Random};
 
@@ -59,11 +59,17 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// let _running = Reflector::new(ListWatch::new(client), pods.clone()).start();
 /// # }
 /// ```
-pub struct Reflector<K: Resource> {
-    list_watch: ListWatch<K>,
-    store: Arc<dyn ReflectorStore<Lazy<K>>>,
-    backoff: Backoff,
-    random: Random,
+pub struct Reflector<K> {
+    follower: Follower,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A reflector, whatever kind it is of.
+pub(super) struct Follower {
+    list_watch: ListerWatcher,
+    store: Arc<dyn ReflectorStore<Lazy<Untyped>>>,
+    pub(super) backoff: Backoff,
+    pub(super) random: Random,
     resync: Option<Duration>,
     page_size: Option<u32>,
     /// Whether the server has rejected a stream of initial events.
@@ -72,7 +78,7 @@ pub struct Reflector<K: Resource> {
     paginated: bool,
     /// Whether the server has rejected the last version.
     version_unavailable: bool,
-    position: Position,
+    pub(super) position: Position,
 }
 
 /// The progress of a reflector. Clones share it.
@@ -106,10 +112,64 @@ enum Next {
 
 impl<K: Resource> Reflector<K> {
     /// Creates a reflector of `list_watch` into `store`.
-    pub fn new(list_watch: ListWatch<K>, store: impl ReflectorStore<Lazy<K>> + 'static) -> Self {
+    pub fn new(list_watch: ListWatch<K>, store: impl ReflectorStore<Lazy<K>> + 'static) -> Self
+    where
+        K: 'static,
+    {
+        let follower = Follower::new(list_watch.into_lister_watcher(), Arc::new(Typed::of(store)));
+        Self { follower, kind: PhantomData }
+    }
+
+    /// Calls [`ReflectorStore::resync`] in this interval. It costs no request.
+    #[must_use]
+    pub fn resync(mut self, interval: Duration) -> Self {
+        self.follower.resync = Some(interval).filter(|interval| !interval.is_zero());
+        self
+    }
+
+    /// How long to wait after failures.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.follower.backoff = backoff;
+        self
+    }
+
+    /// Where jitter and time-outs come from.
+    #[must_use]
+    pub fn random(mut self, random: Random) -> Self {
+        self.follower.random = random;
+        self
+    }
+
+    /// Always lists in pages of this size. By default large lists come in pages only where the server does not
+    /// answer them from memory.
+    #[must_use]
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.follower.page_size = Some(objects).filter(|objects| *objects > 0);
+        self
+    }
+
+    /// How far the reflector has come, readable while it runs.
+    pub fn position(&self) -> Position {
+        self.follower.position.clone()
+    }
+
+    /// Follows on a task of its own, until the guard is dropped.
+    pub fn start(self) -> Running {
+        self.follower.start()
+    }
+
+    /// Follows for ever. Stop it by dropping the future.
+    pub async fn run(self) {
+        self.follower.run().await;
+    }
+}
+
+impl Follower {
+    pub(super) fn new(list_watch: ListerWatcher, store: Arc<dyn ReflectorStore<Lazy<Untyped>>>) -> Self {
         Self {
             list_watch,
-            store: Arc::new(store),
+            store,
             backoff: Backoff::reflector(),
             random: Random::default(),
             resync: None,
@@ -119,40 +179,6 @@ impl<K: Resource> Reflector<K> {
             version_unavailable: false,
             position: Position::default(),
         }
-    }
-
-    /// Calls [`ReflectorStore::resync`] in this interval. It sends no request.
-    #[must_use]
-    pub fn resync(mut self, interval: Duration) -> Self {
-        self.resync = Some(interval).filter(|interval| !interval.is_zero());
-        self
-    }
-
-    /// Sets the back-off after failures.
-    #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// Sets the source of randomness for jitter and timeouts.
-    #[must_use]
-    pub fn random(mut self, random: Random) -> Self {
-        self.random = random;
-        self
-    }
-
-    /// Sets the page size of all lists. By default only lists that are not served from the watch cache are
-    /// paginated.
-    #[must_use]
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.page_size = Some(objects).filter(|objects| *objects > 0);
-        self
-    }
-
-    /// Returns the progress, which is updated while the reflector runs.
-    pub fn position(&self) -> Position {
-        self.position.clone()
     }
 
     fn report(&self, error: ListWatchError) {
@@ -166,13 +192,8 @@ impl<K: Resource> Reflector<K> {
     }
 }
 
-impl<K: Resource + DeserializeOwned> Reflector<K> {
-    /// Runs on a task of its own, until the guard is dropped.
-    pub fn start(self) -> Running
-    where
-        K: Send + Sync + 'static,
-        K::DynamicType: Send + Sync,
-    {
+impl Follower {
+    fn start(self) -> Running {
         Running::spawn(|stopped| async move {
             tokio::select! {
                 biased;
@@ -182,8 +203,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
         })
     }
 
-    /// Runs forever. Drop the future to stop it.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let resync = {
             let (store, interval) = (Arc::clone(&self.store), self.resync);
             async move {
@@ -215,7 +235,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Lists, and watches until a relist is necessary.
     async fn list_and_watch(&mut self) -> Result<(), ListWatchError> {
         let mut stream = None;
-        if self.list_watch.is_streaming() && !self.streaming_rejected {
+        if self.list_watch.streaming && !self.streaming_rejected {
             stream = self.watch_list().await;
             self.streaming_rejected = stream.is_none();
         }
@@ -265,7 +285,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     }
 
     /// Applies the events of one watch until it ends.
-    async fn handle_watch(&mut self, mut watch: WatchStream<K>) -> Result<Next, ListWatchError> {
+    async fn handle_watch(&mut self, mut watch: EventStream) -> Result<Next, ListWatchError> {
         let started = Instant::now();
         let longest = WATCH_TIMEOUT * 2 + WATCH_GRACE;
         let (mut received_any, mut budget) = (false, Budget::default());
@@ -304,7 +324,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     /// Applies events to the store. Returns the error that ends the watch, if any.
     fn apply_events(
         &self,
-        batch: std::collections::VecDeque<Result<WatchEvent<K>, ListWatchError>>,
+        batch: std::collections::VecDeque<Result<WatchEvent<Untyped>, ListWatchError>>,
         received_any: &mut bool,
     ) -> Option<ListWatchError> {
         let mut version = None;

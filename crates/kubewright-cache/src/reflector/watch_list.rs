@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use kube::Resource;
-use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
-use super::Reflector;
+use super::Follower;
 use crate::{
-    list_watch::{ListWatchError, WatchEvent, WatchStream},
+    list_watch::{ListWatchError, WatchEvent},
     request::ListWatchErrorKind,
     turns::Budget,
+    watch::EventStream,
 };
 
 /// How long the stream may be idle before falling back to a list.
@@ -20,9 +19,9 @@ const MAX_ATTEMPTS: u32 = 3;
 /// Number of objects passed to the store at a time.
 const CHUNK: usize = 256;
 
-impl<K: Resource + DeserializeOwned> Reflector<K> {
+impl Follower {
     /// Opens a watch with initial events and stores them; `None` to fall back to a list.
-    pub(super) async fn watch_list(&mut self) -> Option<WatchStream<K>> {
+    pub(super) async fn watch_list(&mut self) -> Option<EventStream> {
         let mut attempts = 0;
         loop {
             let failed = match self.list_watch.open_watch(&self.watch_request(true)).await {
@@ -74,7 +73,7 @@ impl<K: Resource + DeserializeOwned> Reflector<K> {
     }
 
     /// Reads up to the bookmark that ends the initial events. Returns `false` if the stream ends before it.
-    async fn read_initial_events(&mut self, stream: &mut WatchStream<K>) -> Result<bool, ListWatchError> {
+    async fn read_initial_events(&mut self, stream: &mut EventStream) -> Result<bool, ListWatchError> {
         let mut replacement = self.store.begin_replace();
         let (mut chunk, mut budget) = (Vec::new(), Budget::default());
         loop {

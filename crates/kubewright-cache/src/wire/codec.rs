@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     fault::{Fault, Faults},
-    object::{Body, DecodeError, Entry, Lazy, Shared, decode_text},
+    object::{Body, Decode, DecodeError, Entry, Lazy, Reason, Shared, Untyped, decode_any, decode_text},
 };
 use kubewright_core::ObjectKey;
 
@@ -49,20 +49,19 @@ impl Default for Form {
 /// Decodes, changes and encodes again; the metadata is that of the changed object.
 type Transform = Arc<dyn Fn(&[u8], &Common) -> Result<(Vec<u8>, Meta), Reason> + Send + Sync>;
 
-/// Path of the field that cannot be decoded, and the reason.
-type Reason = (String, String);
-
-/// Reads, transforms and stores the objects of one cache.
-pub(crate) struct Codec<K> {
+/// How the objects of one cache are read, changed and kept.
+pub(crate) struct Codec {
     expected_api_version: String,
     expected_kind: String,
     form: Form,
+    /// Decodes objects as they arrive, if the form says so.
+    decode: Option<Decode>,
     keep_managed_fields: bool,
     transform: Option<Transform>,
     packer: Packer,
     common: Common,
     tracker: Mutex<BaseTracker>,
-    shared: Arc<Shared<K>>,
+    shared: Arc<Shared>,
     entries: AtomicU64,
 }
 
@@ -77,13 +76,19 @@ pub(crate) struct Unusable {
 /// Options of a codec.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    pub(crate) form: Form,
+    form: Form,
+    decode: Option<Decode>,
     pub(crate) keep_managed_fields: bool,
     pub(crate) faults: Faults,
     transform: Option<Transform>,
 }
 
 impl Settings {
+    pub(crate) fn form<K: DeserializeOwned + Send + Sync + 'static>(&mut self, form: Form) {
+        self.form = form;
+        self.decode = (form == Form::Decoded).then_some(decode_any::<K>);
+    }
+
     pub(crate) fn transform<K>(&mut self, change: impl Fn(&mut K) + Send + Sync + 'static)
     where
         K: Resource + DeserializeOwned + Serialize + 'static,
@@ -99,7 +104,7 @@ impl Settings {
     }
 }
 
-impl<K> Codec<K> {
+impl Codec {
     pub(crate) fn new(api_version: String, kind: String, settings: Settings) -> Self {
         let hot = match settings.form {
             Form::Packed { hot } => hot,
@@ -110,6 +115,7 @@ impl<K> Codec<K> {
             expected_api_version: api_version,
             expected_kind: kind,
             form: settings.form,
+            decode: settings.decode,
             keep_managed_fields: settings.keep_managed_fields,
             transform: settings.transform,
             packer: Packer::new(),
@@ -133,7 +139,7 @@ impl<K> Codec<K> {
     }
 }
 
-impl<K: Resource + DeserializeOwned> Codec<K> {
+impl Codec {
     /// Creates a cached object from this text, or returns the one of the same version that `known` has.
     ///
     /// `scratch` is reused from object to object.
@@ -142,8 +148,8 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         text: &[u8],
         spans: &Spans,
         scratch: &mut Vec<u8>,
-        known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
-    ) -> Result<Lazy<K>, Unusable> {
+        known: &dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>>,
+    ) -> Result<Lazy<Untyped>, Unusable> {
         let unusable = |reason: String| Unusable { key: None, resource_version: None, reason };
         let Some(metadata) = spans.metadata.clone() else {
             return Err(unusable("it has no metadata".to_owned()));
@@ -194,8 +200,8 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         &self,
         text: &[u8],
         tracker: &mut BaseTracker,
-        known: &dyn Fn(&ObjectKey) -> Option<Lazy<K>>,
-    ) -> Result<(usize, Lazy<K>), Mismatch> {
+        known: &dyn Fn(&ObjectKey) -> Option<Lazy<Untyped>>,
+    ) -> Result<(usize, Lazy<Untyped>), Mismatch> {
         let base = tracker.base.as_ref().ok_or(Mismatch::Different)?;
         let item = base.compare(text, &mut tracker.delta)?;
         let key = ObjectKey::of_parts(item.namespace, item.name, &mut tracker.key);
@@ -232,7 +238,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         }
     }
 
-    fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<K> {
+    fn store(&self, key: ObjectKey, mut meta: Meta, text: &[u8]) -> Lazy<Untyped> {
         let mut fault = None;
         let mut text = Cow::Borrowed(text);
         match self.transform.as_ref().map(|transform| transform(&text, &self.common)) {
@@ -243,13 +249,11 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
             Some(Err(reason)) => fault = Some(reason),
             None => {}
         }
-        let decoded = match self.form {
-            Form::Decoded => decode_text::<K>(&text).map_err(|reason| fault = Some(reason)).ok(),
-            Form::Packed { .. } => None,
-        };
+        let decoded =
+            self.decode.and_then(|decode| decode(&text).map_err(|reason| fault = Some(reason)).ok());
         // An object that cannot be decoded is packed: it exists, can be deleted, and reading it returns the error.
         let pack = || self.packer.pack(&text, meta.owners().next().map(|owner| owner.uid));
-        let body = decoded.map_or_else(|| Body::Packed(pack()), |object| Body::Decoded(Arc::new(object)));
+        let body = decoded.map_or_else(|| Body::Packed(pack()), Body::Decoded);
         let reported = fault.is_some();
         if let Some((path, reason)) = fault {
             let error = DecodeError { kind: self.expected_kind.clone(), key: key.clone(), path, reason };
@@ -258,7 +262,7 @@ impl<K: Resource + DeserializeOwned> Codec<K> {
         self.entry(key, meta, body, reported)
     }
 
-    fn entry(&self, key: ObjectKey, meta: Meta, body: Body<K>, reported: bool) -> Lazy<K> {
+    fn entry(&self, key: ObjectKey, meta: Meta, body: Body, reported: bool) -> Lazy<Untyped> {
         Lazy::from_entry(Entry {
             key,
             meta,

@@ -12,16 +12,16 @@ use parking_lot::Mutex;
 /// is full, an object is stored with the second of two reads that are close to each other. So reads in a loop over a few
 /// objects all hit, while a sweep over a whole cache, or a handler that reads every object, displaces nothing; the objects that
 /// these decode are freed by the thread that made them while they are in the processor's cache, which is noticeably cheaper.
-pub(crate) struct HotSet<K> {
+pub(crate) struct HotSet<K: ?Sized> {
     state: Option<Mutex<State<K>>>,
 }
 
-struct State<K> {
+struct State<K: ?Sized> {
     objects: LruCache<u64, Arc<K>, FixedState>,
     read_once: LruCache<u64, (), FixedState>,
 }
 
-impl<K> HotSet<K> {
+impl<K: ?Sized> HotSet<K> {
     pub(crate) fn new(capacity: usize) -> Self {
         let state = NonZeroUsize::new(capacity).map(|capacity| {
             let hasher = || FixedState::with_seed(0);

@@ -6,6 +6,7 @@ pub(crate) mod common;
 pub(crate) mod hot;
 pub(crate) mod meta;
 pub(crate) mod pack;
+pub(crate) mod path;
 pub(crate) mod pattern;
 mod roles;
 pub(crate) mod scan;

@@ -106,7 +106,14 @@ pub async fn read_all(
 
 /// Decodes JSON; errors do not quote the document.
 pub fn decode<T: DeserializeOwned>(operation: &str, bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| ApiError::decode::<T>(operation, &error))
+    // Caches read text too, and one deserialiser of a type is enough.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        // The error says where. What is not text is no JSON, so there always is one.
+        Err(error) => serde_json::from_slice::<serde_json::Value>(bytes)
+            .and_then(|_| Err(serde::de::Error::custom(error))),
+    }
+    .map_err(|error| ApiError::decode::<T>(operation, &error))
 }
 
 pub(crate) fn interrupted(operation: &str, received: u64, error: Option<kube::Error>) -> ApiError {

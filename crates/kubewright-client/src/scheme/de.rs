@@ -187,10 +187,7 @@ impl NodeDeserializer<'_> {
             NodeValue::Sequence(items) => {
                 let length = items.len();
                 let mut items = Items { rest: items.into_iter(), index: 0, path: &path, unknown };
-                visitor.visit_seq(&mut items).and_then(|made| match items.rest.len() {
-                    0 => Ok(made),
-                    left => Err(de::Error::invalid_length(length, &&*format!("a list of {}", length - left))),
-                })
+                visitor.visit_seq(&mut items).and_then(|made| items.finish(length).map(|()| made))
             }
             NodeValue::Mapping(mapping) => visitor.visit_map(Fields {
                 rest: mapping.fields.into_iter(),
@@ -217,12 +214,17 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        // serde's structs would accept a list of their fields in order; Kubernetes does not.
-        if let NodeValue::Sequence(_) = self.node.value {
-            let error: NodeError = de::Error::invalid_type(Unexpected::Seq, &visitor);
-            return Err(error.at(self.node.at, &self.path, None));
-        }
-        self.visit(visitor, fields)
+        let Self { node: Node { at, value, written }, path, unknown } = self;
+        // serde's structs would accept a list of their fields in order; Kubernetes does not. Whatever else is
+        // no object is refused here too, and not by visiting it: that code would be there once for every struct.
+        let visited = match value {
+            NodeValue::Mapping(mapping) => {
+                let (rest, path) = (mapping.fields.into_iter(), &path);
+                visitor.visit_map(Fields { rest, value: None, path, known: fields, unknown })
+            }
+            other => Err(refused(&other, &visitor)),
+        };
+        visited.map_err(|error| error.at(at, &path, written.as_deref()))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
@@ -288,11 +290,37 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
     }
 }
 
+fn refused(value: &NodeValue, expected: &dyn Expected) -> NodeError {
+    let found = match value {
+        NodeValue::Null => Unexpected::Unit,
+        NodeValue::Bool(value) => Unexpected::Bool(*value),
+        NodeValue::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(value), _) => Unexpected::Unsigned(value),
+            (None, Some(value)) => Unexpected::Signed(value),
+            (None, None) => Unexpected::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        NodeValue::String(text) => Unexpected::Str(text),
+        NodeValue::Sequence(_) => Unexpected::Seq,
+        NodeValue::Mapping(_) => Unexpected::Map,
+    };
+    de::Error::invalid_type(found, expected)
+}
+
 struct Items<'p> {
     rest: std::vec::IntoIter<Node>,
     index: usize,
     path: &'p Path<'p>,
     unknown: &'p RefCell<Vec<Issue>>,
+}
+
+impl Items<'_> {
+    /// Refuses a list that is longer than its type takes.
+    fn finish(&self, length: usize) -> Result<(), NodeError> {
+        match self.rest.len() {
+            0 => Ok(()),
+            left => Err(de::Error::invalid_length(length, &&*format!("a list of {}", length - left))),
+        }
+    }
 }
 
 impl<'de> SeqAccess<'de> for Items<'_> {
@@ -318,17 +346,28 @@ struct Fields<'p> {
     unknown: &'p RefCell<Vec<Issue>>,
 }
 
+// Apart from the generic code, which is compiled for every struct that there is.
+impl Fields<'_> {
+    /// Goes on to the next field and returns its name.
+    fn advance(&mut self) -> Option<&str> {
+        self.value = self.rest.next();
+        self.value.as_ref().map(|(key, _)| &**key)
+    }
+
+    fn at_key(&self, error: NodeError) -> NodeError {
+        let Some((key, field)) = &self.value else { return error };
+        let name = FieldName { key, at: field.key_at, known: self.known };
+        error.at(field.key_at, &Path::Field(self.path, name), None)
+    }
+}
+
 impl<'de> MapAccess<'de> for Fields<'_> {
     type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, NodeError> {
-        let Some((key, field)) = self.rest.next() else { return Ok(None) };
-        let name = FieldName { key: &key, at: field.key_at, known: self.known };
-        let found = seed
-            .deserialize(de::value::StrDeserializer::new(&key))
-            .map_err(|error: NodeError| error.at(field.key_at, &Path::Field(self.path, name), None))?;
-        self.value = Some((key, field));
-        Ok(Some(found))
+        let Some(key) = self.advance() else { return Ok(None) };
+        let found = seed.deserialize(de::value::StrDeserializer::new(key));
+        found.map(Some).map_err(|error| self.at_key(error))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {

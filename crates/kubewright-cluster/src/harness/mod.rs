@@ -39,6 +39,7 @@ mod watched;
 
 use std::time::Duration;
 
+use futures::future::LocalBoxFuture;
 use kube::{Resource, ResourceExt as _, api::PatchParams, core::DynamicObject};
 use kubewright::{
     KeyError, Object, ObjectKey,
@@ -129,18 +130,27 @@ impl Cluster {
         &self,
         manifest: impl Manifest<Form>,
     ) -> Result<Vec<DynamicObject>, HarnessError> {
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let mut applied = Vec::new();
-        for object in manifest.objects()? {
-            let namespace = object.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
-            let resource = self.resource_of(&object).await?.namespace(&namespace);
-            let written = resource.apply(&params, &object).await?;
-            if resource.api_resource().kind == "CustomResourceDefinition" {
-                self.established(&resource, &written.name_any()).await?;
+        self.apply_all(manifest.objects()?).await
+    }
+
+    fn apply_all(
+        &self,
+        objects: Vec<DynamicObject>,
+    ) -> LocalBoxFuture<'_, Result<Vec<DynamicObject>, HarnessError>> {
+        Box::pin(async move {
+            let params = PatchParams::apply(FIELD_MANAGER).force();
+            let mut applied = Vec::new();
+            for object in objects {
+                let namespace = object.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
+                let resource = self.resource_of(&object).await?.namespace(&namespace);
+                let written = resource.apply(&params, &object).await?;
+                if resource.api_resource().kind == "CustomResourceDefinition" {
+                    self.established(&resource, &written.name_any()).await?;
+                }
+                applied.push(written);
             }
-            applied.push(written);
-        }
-        Ok(applied)
+            Ok(applied)
+        })
     }
 
     /// Returns the client for an object. A real server announces a new kind a moment after it is established.

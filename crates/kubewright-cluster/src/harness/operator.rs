@@ -1,5 +1,6 @@
 //! Operators that run in a cluster.
 
+use futures::future::BoxFuture;
 use kubewright::manager::{ManagerBuilder, ManagerHandle};
 use tokio::task::JoinHandle;
 
@@ -49,17 +50,19 @@ impl Cluster {
         self.run_with_client(operator, self.client()).await
     }
 
-    pub(super) async fn run_with_client(
+    pub(super) fn run_with_client(
         &self,
         operator: ManagerBuilder,
         client: kube::Client,
-    ) -> Result<Operator, HarnessError> {
-        let manager = operator
-            .client(client)
-            .clock(self.clock().clone())
-            .signals(false)
-            .journal(&self.journals().operators);
-        let manager = manager.build().await.map_err(|error| HarnessError::Operator(error.into()))?;
-        Ok(Operator { handle: manager.handle(), task: tokio::spawn(manager.run()) })
+    ) -> BoxFuture<'_, Result<Operator, HarnessError>> {
+        Box::pin(async move {
+            let manager = operator
+                .client(client)
+                .clock(self.clock().clone())
+                .signals(false)
+                .journal(&self.journals().operators);
+            let manager = manager.build().await.map_err(|error| HarnessError::Operator(error.into()))?;
+            Ok(Operator { handle: manager.handle(), task: tokio::spawn(manager.run()) })
+        })
     }
 }

@@ -130,7 +130,7 @@ async fn sync_claim(
 
 fn load<K>(handles: &[Lazy<K>]) -> Result<Vec<Arc<K>>, Error>
 where
-    K: serde::de::DeserializeOwned,
+    K: serde::de::DeserializeOwned + Send + Sync + 'static,
 {
     Ok(handles.iter().map(Lazy::load).collect::<Result<_, _>>()?)
 }

@@ -14,11 +14,16 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The hash of a template; `collisions` tells apart what happened to hash alike.
 pub(crate) fn of_template(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
-    let template = serde_json::to_value(template).unwrap_or_default();
+    let template = value_of(template);
     let hash = fnv_1a(OFFSET, dump::pod_template(&template).as_bytes());
     // Upstream writes its four bytes into a buffer of eight.
     let hash = collisions.map_or(hash, |count| fnv_1a(fnv_1a(hash, &count.to_le_bytes()), &[0; 4]));
     encoded(hash)
+}
+
+/// A template as JSON. Through text, as objects are written to the server: one serialiser of a type is enough.
+pub(super) fn value_of(template: &PodTemplateSpec) -> Value {
+    serde_json::to_vec(template).and_then(|text| serde_json::from_slice(&text)).unwrap_or_default()
 }
 
 /// The hash of the patch in a revision.

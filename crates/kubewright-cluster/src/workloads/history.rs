@@ -22,7 +22,7 @@ pub(crate) const POD_HASH: &str = "controller-revision-hash";
 
 /// What a set remembers of its template: a patch that restores it.
 pub(crate) fn data(template: &PodTemplateSpec) -> Value {
-    let mut template = serde_json::to_value(template).unwrap_or_default();
+    let mut template = hash::value_of(template);
     template["$patch"] = "replace".into();
     json!({"spec": {"template": template}})
 }
@@ -31,7 +31,8 @@ pub(crate) fn data(template: &PodTemplateSpec) -> Value {
 pub(crate) fn template(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.data.0.get("spec")?.get("template")?.clone();
     template.as_object_mut()?.remove("$patch");
-    serde_json::from_value(template).ok()
+    // From text, as the rest of the program reads Pods: one deserialiser of a type is enough.
+    serde_json::from_str(&template.to_string()).ok()
 }
 
 /// The revisions of an owner, lowest first, and the adoption of those that are nobody's.

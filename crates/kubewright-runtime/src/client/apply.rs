@@ -69,7 +69,8 @@ impl<K: Object> Apply<K> {
         if let Some(owner) = &self.owner {
             owner.set_on(&mut self.object, &kind.dyntype)?;
         }
-        let mut value = serde_json::to_value(&self.object)
+        let mut value = serde_json::to_vec(&self.object)
+            .and_then(|text| serde_json::from_slice(&text))
             .map_err(|_| request_error("the object cannot be written as JSON"))?;
         kind.set_type_meta(&mut value, None);
         // The server rejects an apply that carries these, or a version that is not the newest.

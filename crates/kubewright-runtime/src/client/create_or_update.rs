@@ -217,10 +217,11 @@ impl<K: Object> CreateOrUpdate<'_, K> {
         let unchanged = Written { object: Arc::clone(found), operation: OperationResult::Unchanged };
         // Usually nothing has changed, and comparing the JSON texts is much cheaper than comparing trees.
         // Different texts prove nothing: a type may serialise its members in any order.
-        if self.text(found)? == self.text(&object)? {
+        let (before, after) = (self.text(found)?, self.text(&object)?);
+        if before == after {
             return Ok(unchanged);
         }
-        let Some(patch) = merge_patch(&self.value(found)?, &self.value(&object)?) else {
+        let Some(patch) = merge_patch(&self.value(&before)?, &self.value(&after)?) else {
             return Ok(unchanged);
         };
         let object = if self.patch {
@@ -275,8 +276,8 @@ impl<K: Object> CreateOrUpdate<'_, K> {
         serde_json::to_vec(object).map_err(|_| self.encode_error())
     }
 
-    fn value(&self, object: &K) -> Result<Value, ClientError> {
-        serde_json::to_value(object).map_err(|_| self.encode_error())
+    fn value(&self, text: &[u8]) -> Result<Value, ClientError> {
+        serde_json::from_slice(text).map_err(|_| self.encode_error())
     }
 
     fn encode_error(&self) -> ClientError {

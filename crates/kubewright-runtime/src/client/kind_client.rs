@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::Method;
 use kube::{
     api::{GetParams, Patch, PatchParams, PostParams},
@@ -14,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{CachedClient, ClientError};
 use kubewright_cache::{Caches, KindCache, Lazy, RecordedDeletion, without_managed_fields};
 use kubewright_client::{
-    ApiError, ApiStatus,
+    ApiError, ApiStatus, Transport,
     rest::{check, check_segment, decode, encode_segment, read_all},
 };
 use kubewright_core::{KeyError, Object, ObjectKey, object::describe};
@@ -162,7 +163,7 @@ impl<K: Object> KindClient<K> {
         let namespace = object.meta().namespace.as_deref();
         let params = self.post_params();
         let response = self
-            .send(&operation, Method::POST, None, namespace, |request, _| request.create(&params, body))
+            .send(&operation, &Method::POST, None, namespace, |request, _| request.create(&params, body))
             .await?;
         Ok(self.recorded(decoder(&operation, &response)?))
     }
@@ -179,7 +180,7 @@ impl<K: Object> KindClient<K> {
         let body = self.encode(&operation, object, None)?;
         let params = self.post_params();
         let response = self
-            .send(&operation, Method::PUT, Some(&key), key.namespace(), |request, name| {
+            .send(&operation, &Method::PUT, Some(&key), key.namespace(), |request, name| {
                 request.replace(name, &params, body)
             })
             .await?;
@@ -306,35 +307,53 @@ impl<K: Object> KindClient<K> {
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
     ) -> Result<T, ApiError> {
-        decode(operation, &self.send(operation, method, key, namespace, build).await?)
+        decode(operation, &self.send(operation, &method, key, namespace, build).await?)
     }
 
     /// As [`request`](Self::request), but returns the body.
-    pub(super) async fn send(
-        &self,
-        operation: &str,
-        method: Method,
+    pub(super) fn send<'a>(
+        &'a self,
+        operation: &'a str,
+        method: &Method,
         key: Option<&ObjectKey>,
         namespace: Option<&str>,
         build: impl FnOnce(Request, &str) -> Result<http::Request<Vec<u8>>, BuildError>,
-    ) -> Result<Bytes, ApiError> {
-        let request_error = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
-        let name = key.map_or("", ObjectKey::name);
-        if key.is_some() {
-            check_segment("name", name).map_err(request_error)?;
-        }
-        namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(request_error)?;
-        let request = Request::new(K::url_path(&self.dyntype, namespace));
-        let request = build(request, &encode_segment(name)).map_err(|error| match error {
+    ) -> BoxFuture<'a, Result<Bytes, ApiError>> {
+        let request = checked(operation, key, namespace)
+            .map(|name| build(Request::new(K::url_path(&self.dyntype, namespace)), &name));
+        exchange(self.client.caches.transport(), operation, *method == Method::POST, request)
+    }
+}
+
+/// Returns the name as a path segment; an error if the name or the namespace cannot be part of a path.
+fn checked(operation: &str, key: Option<&ObjectKey>, namespace: Option<&str>) -> Result<String, ApiError> {
+    let request_error = |reason: String| ApiError::Request { operation: operation.to_owned(), reason };
+    let name = key.map_or("", ObjectKey::name);
+    if key.is_some() {
+        check_segment("name", name).map_err(request_error)?;
+    }
+    namespace.map_or(Ok(()), |namespace| check_segment("namespace", namespace)).map_err(request_error)?;
+    Ok(encode_segment(name))
+}
+
+/// Sends a request and returns the body of its answer. Boxed, so that it is compiled once and not with every caller.
+fn exchange<'a>(
+    transport: &'a Transport,
+    operation: &'a str,
+    creates: bool,
+    request: Result<Result<http::Request<Vec<u8>>, BuildError>, ApiError>,
+) -> BoxFuture<'a, Result<Bytes, ApiError>> {
+    Box::pin(async move {
+        let request = request?.map_err(|error| match error {
             // serde's message may quote the object.
             BuildError::SerializeBody(_) => encode_error(operation),
-            error => request_error(error.to_string()),
+            error => ApiError::Request { operation: operation.to_owned(), reason: error.to_string() },
         })?;
-        let sent = self.client.caches.transport().send(request.map(Body::from));
+        let sent = transport.send(request.map(Body::from));
         let response = sent.await.map_err(|error| ApiError::transport(operation, error))?;
-        let response = check(operation, method == Method::POST, response).await?;
+        let response = check(operation, creates, response).await?;
         read_all(operation, response.into_body()).await
-    }
+    })
 }
 
 /// Returns whether a JSON text starts with this `apiVersion` and `kind`, as generated types write them.

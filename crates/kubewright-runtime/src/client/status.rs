@@ -30,7 +30,7 @@ struct WithStatus {
 }
 
 /// Maps the current status to the wanted one; fails where the current one does not fit its type.
-type Change<'f> = Box<dyn FnMut(Value) -> Result<Value, serde_json::Error> + Send + 'f>;
+type Change<'f> = Box<dyn FnMut(&Value) -> Result<Value, serde_json::Error> + Send + 'f>;
 
 impl<K: Object> KindClient<K> {
     /// Updates the status of this object, if the function changes it.
@@ -44,13 +44,14 @@ impl<K: Object> KindClient<K> {
     where
         S: Serialize + DeserializeOwned + Default,
     {
-        let change = move |current: Value| {
+        let change = move |current: &Value| {
+            // Through text, as objects are read and written: one deserialiser of a type is enough.
             let mut status: S = match current {
                 Value::Null => S::default(),
-                current => serde_json::from_value(current)?,
+                current => serde_json::from_str(&current.to_string())?,
             };
             change(&mut status);
-            serde_json::to_value(&status)
+            serde_json::from_slice(&serde_json::to_vec(&status)?)
         };
         StatusUpdate { kind: self.clone(), object: Arc::clone(object), change: Box::new(change) }
     }
@@ -69,7 +70,7 @@ impl<K: Object> StatusUpdate<'_, K> {
             // Through text: a tree of everything but the status would be built and thrown away.
             let text = serde_json::to_vec(&*object).map_err(malformed)?;
             let WithStatus { status: current } = serde_json::from_slice(&text).map_err(malformed)?;
-            let wanted = (self.change)(current.clone()).map_err(malformed)?;
+            let wanted = (self.change)(&current).map_err(malformed)?;
             let Some(change) = merge_patch(&current, &wanted) else { return Ok(OperationResult::Unchanged) };
             let patch = json!({
                 "metadata": {"resourceVersion": object.meta().resource_version, "uid": uid},

@@ -141,7 +141,7 @@ impl<K: Object, T: DeserializeOwned> Subresource<K, T> {
     ) -> Result<T, ClientError> {
         let operation = self.kind.operation(verb, key, Some(&self.name));
         let writes = method != Method::GET;
-        let response = self.kind.send(&operation, method, Some(key), key.namespace(), build).await?;
+        let response = self.kind.send(&operation, &method, Some(key), key.namespace(), build).await?;
         // The resourceVersion is always the one of the object.
         let version = || serde_json::from_slice::<PartialObject>(&response).ok()?.metadata.resource_version;
         if let (true, Some(version)) = (writes, version()) {

@@ -7,7 +7,9 @@ use kube::{
     core::{ApiResource, DynamicObject},
 };
 
-use super::{ControllerMetrics, Predicate, Reconciler, Request, Source, Watch, run::Parts, run::Prepared};
+use super::{
+    ControllerMetrics, Predicate, Reconciler, Request, Source, Watch, run::Parts, run::Prepared, run::bind,
+};
 use crate::manager::{RunContext, Runnable, RunnableFuture, Stage};
 use kubewright_core::Object;
 use kubewright_queue::{PriorityQueue, QueueMetrics, limiter::RateLimiter};
@@ -191,11 +193,7 @@ impl<K: Object> ControllerBuilder<K> {
 
     /// The controller, with what it does.
     pub fn reconcile(self, reconciler: impl Reconciler<K>) -> Controller {
-        let queue = PriorityQueue::builder().name(&self.name).metrics(&self.queue_metrics);
-        let queue = match self.limiter {
-            Some(limiter) => queue.limiter(Arc::<dyn RateLimiter<Request>>::from(limiter)).build(),
-            None => queue.build(),
-        };
+        let queue = queue(&self.name, &self.queue_metrics, self.limiter);
         let mut sources = self.sources;
         if let Some(own) = self.own {
             sources.insert(0, Box::new(own.into_source::<K>(&self.dyntype, self.cluster_scoped)));
@@ -203,7 +201,6 @@ impl<K: Object> ControllerBuilder<K> {
         let parts = Parts {
             meter: self.metrics.meter(&self.name),
             name: self.name.into(),
-            dyntype: self.dyntype,
             queue,
             sources,
             workers: self.workers,
@@ -211,9 +208,21 @@ impl<K: Object> ControllerBuilder<K> {
             sync_timeout: self.sync_timeout,
             stage: if self.needs_leader { Stage::Elected } else { Stage::Others },
             warm_up: self.warm_up,
-            reconciler: Arc::new(reconciler),
+            bind: bind(self.dyntype, reconciler),
         };
         Controller { inner: Box::new(Prepared::new(parts)) }
+    }
+}
+
+fn queue(
+    name: &str,
+    metrics: &QueueMetrics,
+    limiter: Option<Box<dyn RateLimiter<Request>>>,
+) -> PriorityQueue<Request> {
+    let queue = PriorityQueue::builder().name(name).metrics(metrics);
+    match limiter {
+        Some(limiter) => queue.limiter(Arc::<dyn RateLimiter<Request>>::from(limiter)).build(),
+        None => queue.build(),
     }
 }
 

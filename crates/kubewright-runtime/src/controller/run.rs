@@ -15,7 +15,7 @@ use super::{
     Reconciler, Request, Requests, context,
     metrics::Meter,
     source::{Source, SourceContext, Started},
-    worker::Worker,
+    worker::{Bound, Reconcile, Worker},
 };
 use crate::{
     Error,
@@ -25,9 +25,8 @@ use kubewright_core::Object;
 use kubewright_queue::PriorityQueue;
 
 /// Everything a controller is made of.
-pub(super) struct Parts<K: Object, R> {
+pub(super) struct Parts {
     pub(super) name: Arc<str>,
-    pub(super) dyntype: K::DynamicType,
     pub(super) queue: PriorityQueue<Request>,
     pub(super) sources: Vec<Box<dyn Source>>,
     pub(super) workers: usize,
@@ -36,17 +35,35 @@ pub(super) struct Parts<K: Object, R> {
     pub(super) stage: Stage,
     pub(super) warm_up: bool,
     pub(super) meter: Arc<Meter>,
-    pub(super) reconciler: Arc<R>,
+    pub(super) bind: Bind,
+}
+
+/// Gives a reconciler the client and the cache of its kind.
+pub(super) type Bind = Box<dyn FnOnce(&RunContext) -> Arc<dyn Reconcile> + Send>;
+
+pub(super) fn bind<K: Object, R: Reconciler<K>>(dyntype: K::DynamicType, reconciler: R) -> Bind {
+    Box::new(|cx| {
+        let kind = cx.client().kind::<K>(dyntype);
+        let shared = context::Shared {
+            cache: kind.cache(),
+            kind,
+            client: cx.client().clone(),
+            recorder: Arc::clone(cx.recorder()),
+            clock: cx.clock().clone(),
+            stop: cx.stop().clone(),
+        };
+        Arc::new(Bound { shared: Arc::new(shared), reconciler })
+    })
 }
 
 /// A controller whose sources may run already.
-pub(super) struct Prepared<K: Object, R> {
-    parts: Parts<K, R>,
+pub(super) struct Prepared {
+    parts: Parts,
     running: Vec<Started>,
 }
 
-impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
-    pub(super) fn new(parts: Parts<K, R>) -> Self {
+impl Prepared {
+    pub(super) fn new(parts: Parts) -> Self {
         Self { parts, running: Vec::new() }
     }
 
@@ -77,22 +94,13 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
             () = cx.stop().cancelled() => return Ok(()),
             synced = self.synced() => synced?,
         }
-        let Parts { dyntype, queue, workers, reconcile_timeout, meter, reconciler, .. } = self.parts;
+        let Parts { queue, workers, reconcile_timeout, meter, bind, .. } = self.parts;
         tracing::info!(controller = %name, workers, "controller started");
-        let kind = cx.client().kind::<K>(dyntype);
-        let shared = context::Shared {
-            cache: kind.cache(),
-            kind,
-            client: cx.client().clone(),
-            recorder: Arc::clone(cx.recorder()),
-            clock: cx.clock().clone(),
-            stop: cx.stop().clone(),
-        };
         let worker = Arc::new(Worker {
             name: Arc::clone(&name),
-            shared: Arc::new(shared),
+            clock: cx.clock().clone(),
             queue: queue.clone(),
-            reconciler,
+            reconciler: bind(&cx),
             timeout: reconcile_timeout,
             meter: Arc::clone(&meter),
             journal: cx.journal().cloned(),
@@ -127,7 +135,7 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
     }
 }
 
-impl<K: Object, R: Reconciler<K>> Runnable for Prepared<K, R> {
+impl Runnable for Prepared {
     fn name(&self) -> String {
         format!("controller {}", self.parts.name)
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error,
-    client::{CachedClient, KindClient},
+    client::{CachedClient, ClientError},
     manager::ClusterHandle,
 };
 use kubewright_cache::{Caches, Event, KindCache, Lazy, Registration};
@@ -203,30 +203,38 @@ impl<K: Object> Source for KindSource<K> {
         let registrations: Vec<Registration> = registrations.collect();
         let synced: Vec<_> = registrations.iter().map(Registration::when_synced).collect();
         let kind = CachedClient::new(caches).kind::<K>(self.dyntype.clone());
-        let timeout = cx.sync_timeout();
-        let synced: BoxFuture<'static, _> = Box::pin(synced_in_time(join_all(synced), kind, timeout));
-        Started::new(registrations, synced)
+        let name = self.name();
+        let probe: Probe = Box::new(move || {
+            let kind = kind.clone();
+            Box::pin(async move { kind.probe().await })
+        });
+        Started::new(
+            registrations,
+            synced_in_time(Box::pin(join_all(synced)), name, probe, cx.sync_timeout()),
+        )
     }
 }
 
 /// How long a reflector may take to notice that its kind is served after all: its longest wait, and then some.
 const NOTICING: Duration = Duration::from_mins(1);
 
+/// Asks the server for one object of a kind.
+type Probe = Box<dyn Fn() -> BoxFuture<'static, Result<(), ClientError>> + Send + Sync>;
+
 /// Waits for a cache. Time is up only for a kind that the server serves.
-async fn synced_in_time<K: Object>(
-    synced: impl Future + Send,
-    kind: KindClient<K>,
+async fn synced_in_time(
+    mut synced: BoxFuture<'static, Vec<()>>,
+    name: String,
+    probe: Probe,
     timeout: Duration,
 ) -> Result<(), Error> {
-    let mut synced = std::pin::pin!(synced);
     let mut was_missing = false;
     loop {
         let patience = if was_missing { timeout.max(NOTICING) } else { timeout };
         if tokio::time::timeout(patience, &mut synced).await.is_ok() {
             return Ok(());
         }
-        let name = K::kind(&kind.dyntype).into_owned();
-        match kind.probe().await {
+        match probe().await {
             // Installed later, most likely: a custom resource that nobody has defined yet.
             Err(error) if error.is_not_found() => {
                 tracing::warn!(kind = name, "the server does not serve this kind yet: waiting for it");

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -22,19 +22,42 @@ use super::{
     metrics::{Meter, Outcome},
 };
 use crate::Error;
-use kubewright_core::{Object, panic_message};
+use kubewright_core::{Clock, Object, panic_message};
 use kubewright_queue::{Item, Prioritised, PriorityQueue};
 
 /// How long a worker keeps its thread when no reconcile of it ever waits. tokio counts polls, not time: without this, 128
 /// reconciles would pass before the informer could tell of a change.
 const TURN: Duration = Duration::from_micros(200);
 
-/// What all workers of a controller share.
-pub(super) struct Worker<K: Object, R> {
-    pub(super) name: Arc<str>,
+/// A reconciler with the client and the cache of its kind.
+///
+/// Workers know it by this trait only, so that they are compiled once and not once for every controller.
+pub(super) trait Reconcile: Send + Sync {
+    /// Reconciles the object of this request.
+    fn reconcile(&self, request: Request, id: u64) -> BoxFuture<'_, Result<Action, Error>>;
+}
+
+pub(super) struct Bound<K: Object, R> {
     pub(super) shared: Arc<context::Shared<K>>,
+    pub(super) reconciler: R,
+}
+
+impl<K: Object, R: Reconciler<K>> Reconcile for Bound<K, R> {
+    fn reconcile(&self, request: Request, id: u64) -> BoxFuture<'_, Result<Action, Error>> {
+        Box::pin(async move {
+            let object = self.shared.kind.get_cached(&self.shared.cache, request.key()).await?;
+            let cx = Context { shared: Arc::clone(&self.shared), request, object, id };
+            self.reconciler.reconcile(cx).await
+        })
+    }
+}
+
+/// What all workers of a controller share.
+pub(super) struct Worker {
+    pub(super) name: Arc<str>,
+    pub(super) clock: Clock,
     pub(super) queue: PriorityQueue<Request>,
-    pub(super) reconciler: Arc<R>,
+    pub(super) reconciler: Arc<dyn Reconcile>,
     pub(super) timeout: Option<Duration>,
     pub(super) meter: Arc<Meter>,
     pub(super) journal: Option<Journal>,
@@ -51,7 +74,7 @@ enum Broken {
     TooSlow(Duration),
 }
 
-impl<K: Object, R: Reconciler<K>> Worker<K, R> {
+impl Worker {
     /// Works until the queue is shut down. What is left in it then is left.
     pub(super) async fn work(&self) {
         let mut busy = Duration::ZERO;
@@ -85,7 +108,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
 
     /// Says how long it took.
     async fn process(&self, item: Item<Request, Prioritised>, id: u64, span: &tracing::Span) -> Duration {
-        let (started, at) = (Instant::now(), self.journal.as_ref().map(|_| self.shared.clock.now()));
+        let (started, at) = (Instant::now(), self.journal.as_ref().map(|_| self.clock.now()));
         let active = self.meter.begin();
         let result = self.reconcile(item.key().clone(), id).await;
         drop(active);
@@ -147,16 +170,10 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
 
     /// Runs the reconciler where neither a panic nor a time-out reaches the worker.
     async fn reconcile(&self, request: Request, id: u64) -> Result<Action, Error> {
-        let reconcile = async {
-            let object = self.shared.kind.get_cached(&self.shared.cache, request.key()).await?;
-            let cx = Context { shared: Arc::clone(&self.shared), request, object, id };
-            self.reconciler.reconcile(cx).await
-        };
-        let caught = AssertUnwindSafe(reconcile).catch_unwind();
+        let mut caught = AssertUnwindSafe(self.reconciler.reconcile(request, id)).catch_unwind();
         let ended = match self.timeout {
             None => caught.await,
             Some(timeout) => {
-                let mut caught = Box::pin(caught);
                 let Ok(ended) = tokio::time::timeout(timeout, &mut caught).await else {
                     self.meter.count_timeout();
                     // What it still held is dropped here, and destructors can panic as well.

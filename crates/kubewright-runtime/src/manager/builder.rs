@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use kube::Resource;
 use tokio::sync::{mpsc, watch};
@@ -263,6 +264,14 @@ impl ManagerBuilder {
 
     /// Builds the manager without running it.
     pub async fn build(self) -> Result<Manager, Error> {
+        self.boxed().await
+    }
+
+    fn boxed(self) -> BoxFuture<'static, Result<Manager, Error>> {
+        Box::pin(self.assemble())
+    }
+
+    async fn assemble(self) -> Result<Manager, Error> {
         let mut caches = match (self.caches, self.client) {
             (Some(caches), _) => caches,
             (None, Some(client)) => Caches::new(client),

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use futures::{StreamExt as _, stream::FuturesUnordered};
+use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use indexmap::IndexMap;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -120,7 +120,12 @@ impl Lifecycle {
         self
     }
 
-    pub(super) async fn run(mut self) -> Result<(), Error> {
+    /// Boxed, so that no program compiles it once more: the body of an `async fn` is compiled where it is polled.
+    pub(super) fn run(self) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(self.run_stages())
+    }
+
+    async fn run_stages(mut self) -> Result<(), Error> {
         let mut signals =
             if self.signals { Signals::listen().map_err(ManagerError::Signals)? } else { Signals::none() };
         let (leader_state, mut observed) = watch::channel(LeaderState::Candidate);
