@@ -6,9 +6,10 @@
 //!
 //! - [`Cluster`]: begin here. [`harness`] is what tests do with it, [`test`](macro@test) gives them one.
 //! - [`fork`]: clusters that begin where another one was.
-//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, a room each.
-//! - [`nodes`]: a scheduler and kubelets that simulate.
-//! - [`Parts`]: what they share.
+//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, each module with a `register`
+//!   function that adds them to a manager.
+//! - [`nodes`]: the scheduler and the simulated kubelets.
+//! - [`ControllerContext`]: what they share.
 
 // What the attribute expands to names this crate, in its own tests too.
 #[cfg(test)]
@@ -33,13 +34,15 @@ macro_rules! __real {
 }
 
 mod cluster;
+mod controller_context;
 pub mod events;
 pub mod fork;
 pub mod harness;
+mod indexes;
 pub mod lifecycle;
 pub mod nodes;
 mod objects;
-mod parts;
+mod pod;
 pub mod policy;
 pub mod services;
 #[cfg(feature = "test")]
@@ -49,8 +52,8 @@ pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
+pub use controller_context::ControllerContext;
 pub use fork::Frozen;
 pub use harness::{HarnessError, Manifest, Operator};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
-pub use parts::Parts;

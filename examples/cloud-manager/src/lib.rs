@@ -33,9 +33,6 @@ pub fn operator() -> ManagerBuilder {
     Manager::builder("cloud-manager")
         .leader_election(true)
         .events_from("CloudManager")
-        .index::<Deployment>(owned::by_controller())
-        .index::<StatefulSet>(owned::by_controller())
-        .index::<Secret>(owned::by_controller())
         .controller(
             Controller::of::<CloudManager>()
                 .owns::<Deployment>()

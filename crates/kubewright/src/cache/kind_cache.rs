@@ -11,9 +11,12 @@ use std::{
 
 use indexmap::IndexMap;
 use kube::Resource;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
-use super::{IndexFn, Lazy, SharedInformer, StoreError};
+use super::{
+    FieldIndex, IndexFn, IndexRef, Lazy, SharedInformer, StoreError,
+    index::{CONTROLLER_INDEX, orphans_of},
+};
 use crate::{Object, ObjectKey};
 
 /// The cache of one kind. Handles are cheap and share it.
@@ -26,6 +29,8 @@ struct Shared<K: Resource> {
     /// One part of all namespaces, or one for each.
     parts: Vec<Part<K>>,
     writes: OwnWrites,
+    /// The addresses of the declared indexes that the informers have. A static has one address, and no other has it.
+    declared: RwLock<Vec<usize>>,
 }
 
 pub(super) struct Part<K: Resource> {
@@ -37,7 +42,8 @@ pub(super) struct Part<K: Resource> {
 
 impl<K: Object> KindCache<K> {
     pub(super) fn new(dyntype: K::DynamicType, parts: Vec<Part<K>>) -> Self {
-        Self { shared: Arc::new(Shared { dyntype, parts, writes: OwnWrites::default() }) }
+        let (writes, declared) = (OwnWrites::default(), RwLock::default());
+        Self { shared: Arc::new(Shared { dyntype, parts, writes, declared }) }
     }
 
     /// A cache of this informer alone, which whoever made it starts.
@@ -93,8 +99,26 @@ impl<K: Object> KindCache<K> {
         informer.store().by_index(super::NAMESPACE_INDEX, namespace).unwrap_or_default()
     }
 
-    /// The objects that have this value in an index.
-    pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.informers().map(|informer| informer.store().len()).sum()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The objects that have this value in an index: a declared [`FieldIndex`], or one of this name.
+    pub fn by_index(&self, index: impl Into<IndexRef<K>>, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
+        let index = index.into();
+        if let IndexRef::Declared(index) = index {
+            self.declare_index(index)?;
+        }
+        self.indexed(index.name(), value)
+    }
+
+    fn indexed(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
         let mut found = Vec::new();
         for informer in self.informers() {
             found.extend(informer.store().by_index(index, value)?);
@@ -102,9 +126,47 @@ impl<K: Object> KindCache<K> {
         Ok(found)
     }
 
+    /// The objects whose controlling owner has this uid.
+    pub fn controlled_by(&self, uid: &str) -> Vec<Lazy<K>> {
+        self.by_controller(uid)
+    }
+
+    /// The objects of a namespace that no owner controls.
+    pub fn orphans(&self, namespace: Option<&str>) -> Vec<Lazy<K>> {
+        self.by_controller(&orphans_of(namespace))
+    }
+
+    fn by_controller(&self, value: &str) -> Vec<Lazy<K>> {
+        self.indexed(CONTROLLER_INDEX, value).unwrap_or_else(|_| {
+            // An informer that has the index already keeps it.
+            for informer in self.informers() {
+                let _ = informer.add_index(IndexFn::controller());
+            }
+            self.indexed(CONTROLLER_INDEX, value).unwrap_or_default()
+        })
+    }
+
     /// Adds an index; also while the cache is in use.
     pub fn add_index(&self, index: &IndexFn<Lazy<K>>) -> Result<(), StoreError> {
         self.informers().try_for_each(|informer| informer.add_index(index.clone()))
+    }
+
+    /// Adds a declared index, unless the cache has it; also while the cache is in use.
+    pub fn declare_index(&self, index: &'static FieldIndex<K>) -> Result<(), StoreError> {
+        let address = std::ptr::from_ref(index).addr();
+        if self.shared.declared.read().contains(&address) {
+            return Ok(());
+        }
+        let mut declared = self.shared.declared.write();
+        if declared.contains(&address) {
+            return Ok(());
+        }
+        match self.add_index(&index.index_fn()) {
+            // The index is there; the object that it cannot be computed for is reported by the informer.
+            Ok(()) | Err(StoreError::Index(_)) => declared.push(address),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Whether the cache holds at least what the server held when it started.
@@ -142,10 +204,14 @@ impl<K: Object> KindCache<K> {
 
     /// Notes a write of our own: the version that came of it, or the identity that must go.
     pub(super) fn note(&self, key: &ObjectKey, version: Option<u64>, gone: Option<Gone>) {
-        self.shared.writes.note(key, version, gone, |key, note| {
-            let Some(informer) = self.informer(key.namespace()) else { return true };
-            note.is_seen(informer.store().get_by_key(key).as_ref(), *informer.applied().borrow())
-        });
+        self.shared.writes.note(key, version, gone, |key, note| self.is_seen(key, note));
+    }
+
+    fn is_seen(&self, key: &ObjectKey, note: &Note) -> bool {
+        let Some(informer) = self.informer(key.namespace()) else { return true };
+        let reached = informer.reached();
+        (note.gone.is_none() && note.version <= reached)
+            || note.is_seen(informer.store().get_by_key(key).as_ref(), reached)
     }
 
     /// The same for all of our own writes of this kind.
@@ -160,7 +226,7 @@ impl<K: Object> KindCache<K> {
                 let anything = ObjectKey::new(part.namespace.as_deref(), "-");
                 self.caught_up(&anything, FOR_EVER).await;
             }
-            for key in self.shared.writes.keys() {
+            for key in self.shared.writes.unseen(|key, note| self.is_seen(key, note)) {
                 self.caught_up(&key, FOR_EVER).await;
             }
         };
@@ -243,8 +309,12 @@ impl OwnWrites {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn keys(&self) -> Vec<ObjectKey> {
-        self.notes.lock().by_key.keys().cloned().collect()
+    /// The keys of the notes that the cache has not caught up with; the others are dropped.
+    fn unseen(&self, is_seen: impl Fn(&ObjectKey, &Note) -> bool) -> Vec<ObjectKey> {
+        let mut notes = self.notes.lock();
+        notes.by_key.retain(|key, note| !is_seen(key, note));
+        self.count.store(notes.by_key.len(), Ordering::Release);
+        notes.by_key.keys().cloned().collect()
     }
 
     fn note(

@@ -285,6 +285,11 @@ impl<K: Resource> SharedInformer<K> {
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
         self.inner.applied.subscribe()
     }
+
+    /// How far the cache has come.
+    pub(crate) fn reached(&self) -> u64 {
+        *self.inner.applied.borrow()
+    }
 }
 
 impl<K: Resource + Send + Sync + 'static> Inner<K> {

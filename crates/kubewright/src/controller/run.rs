@@ -19,16 +19,21 @@ use super::{
 };
 use crate::{
     Error, Object,
+    cache::{Caches, StoreError},
     manager::{Prepare, RunContext, Runnable, Stage},
     queue::PriorityQueue,
 };
 
+/// Declares an index on the caches that the controller reads from.
+pub(super) type Declaration = Box<dyn Fn(&Caches) -> Result<(), StoreError> + Send>;
+
 /// Everything a controller is made of.
-pub(super) struct Parts<K: Object, R> {
+pub(super) struct Spec<K: Object, R> {
     pub(super) name: Arc<str>,
     pub(super) dyntype: K::DynamicType,
     pub(super) queue: PriorityQueue<Request>,
     pub(super) sources: Vec<Box<dyn Source>>,
+    pub(super) indexes: Vec<Declaration>,
     pub(super) workers: usize,
     pub(super) reconcile_timeout: Option<Duration>,
     pub(super) sync_timeout: Duration,
@@ -40,25 +45,29 @@ pub(super) struct Parts<K: Object, R> {
 
 /// A controller whose sources may run already.
 pub(super) struct Prepared<K: Object, R> {
-    parts: Parts<K, R>,
+    spec: Spec<K, R>,
     running: Vec<Started>,
 }
 
 impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
-    pub(super) fn new(parts: Parts<K, R>) -> Self {
-        Self { parts, running: Vec::new() }
+    pub(super) fn new(spec: Spec<K, R>) -> Self {
+        Self { spec, running: Vec::new() }
     }
 
-    fn start_sources(&mut self, cx: &RunContext) {
+    fn start_sources(&mut self, cx: &RunContext) -> Result<(), Error> {
+        for declare in self.spec.indexes.drain(..) {
+            declare(cx.client().caches())?;
+        }
         let source_context = SourceContext {
             caches: cx.client().caches().clone(),
             stop: cx.stop().clone(),
-            sync_timeout: self.parts.sync_timeout,
+            sync_timeout: self.spec.sync_timeout,
         };
-        for source in std::mem::take(&mut self.parts.sources) {
-            let requests = Requests::new(self.parts.queue.clone(), &source.name());
+        for source in std::mem::take(&mut self.spec.sources) {
+            let requests = Requests::new(self.spec.queue.clone(), &source.name());
             self.running.push(source.start(&source_context, requests));
         }
+        Ok(())
     }
 
     /// Waits until every source has told of everything there is.
@@ -69,14 +78,14 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
     }
 
     async fn work(mut self, cx: RunContext) -> Result<(), Error> {
-        let name = Arc::clone(&self.parts.name);
-        self.start_sources(&cx);
+        let name = Arc::clone(&self.spec.name);
+        self.start_sources(&cx)?;
         tokio::select! {
             biased;
             () = cx.stop().cancelled() => return Ok(()),
             synced = self.synced() => synced?,
         }
-        let Parts { dyntype, queue, workers, reconcile_timeout, meter, reconciler, .. } = self.parts;
+        let Spec { dyntype, queue, workers, reconcile_timeout, meter, reconciler, .. } = self.spec;
         tracing::info!(controller = %name, workers, "controller started");
         let kind = cx.client().kind::<K>(dyntype);
         let shared = context::Shared {
@@ -128,17 +137,17 @@ impl<K: Object, R: Reconciler<K>> Prepared<K, R> {
 
 impl<K: Object, R: Reconciler<K>> Runnable for Prepared<K, R> {
     fn name(&self) -> String {
-        format!("controller {}", self.parts.name)
+        format!("controller {}", self.spec.name)
     }
 
     fn stage(&self) -> Stage {
-        self.parts.stage
+        self.spec.stage
     }
 
     fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> Prepare<'a> {
         Box::pin(async move {
-            if self.parts.warm_up {
-                self.start_sources(cx);
+            if self.spec.warm_up {
+                self.start_sources(cx)?;
                 self.synced().await?;
             }
             Ok(())

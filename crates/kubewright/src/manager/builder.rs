@@ -144,7 +144,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Adds an index to the cache of a kind: what [`List::by_index`](crate::client::cached::List::by_index) asks.
+    /// Adds an index to the cache of a kind, by a function: what [`List::by_index`](crate::client::cached::List::by_index) asks.
     pub fn index<K>(mut self, index: IndexFn<Lazy<K>>) -> Self
     where
         K: Object + Resource<DynamicType = ()>,

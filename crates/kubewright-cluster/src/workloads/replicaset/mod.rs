@@ -11,11 +11,11 @@ mod status;
 use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 
+use crate::{objects, pod};
 pub(crate) use rank::deletion_order;
 
 use super::{
     claim::{self, Claim},
-    pods,
     step::Step,
 };
 use status::{Failure, status};
@@ -44,7 +44,7 @@ pub(crate) fn claim_pods<K: k8s_openapi::Resource>(
     finalizer: Option<&str>,
     wanted: impl Fn(&Pod) -> bool,
 ) -> (Vec<Pod>, Vec<Step>) {
-    let reference = pods::controller_reference::<K>(owner);
+    let reference = objects::controller_reference::<K>(owner);
     let (mut owned, mut steps) = (Vec::new(), Vec::new());
     for pod in all {
         match claim::claim(owner, selector, &pod.metadata) {
@@ -74,14 +74,14 @@ pub(crate) fn claim_pods<K: k8s_openapi::Resource>(
 pub(crate) fn plan(set: &ReplicaSet, all: &[Pod], related: &[Pod], now: Timestamp) -> Plan {
     let spec = &set.spec;
     // A pod that is finished or going is neither taken nor let go: it is no replica any more.
-    let (owned, claims) = claim_pods::<ReplicaSet>(&set.metadata, &spec.selector, all, None, pods::is_active);
+    let (owned, claims) = claim_pods::<ReplicaSet>(&set.metadata, &spec.selector, all, None, pod::is_active);
     let (mut create, mut delete) = (Vec::new(), Vec::new());
     if set.metadata.deletion_timestamp.is_none() {
-        let active: Vec<&Pod> = owned.iter().filter(|pod| pods::is_active(pod)).collect();
+        let active: Vec<&Pod> = owned.iter().filter(|pod| pod::is_active(pod)).collect();
         let want = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
         if active.len() < want {
             let template = spec.template.clone().unwrap_or_default();
-            let pod = pods::from_template::<ReplicaSet>(&set.metadata, &template);
+            let pod = pod::from_template::<ReplicaSet>(&set.metadata, &template);
             create = vec![pod; (want - active.len()).min(BURST)];
         } else {
             let surplus = (active.len() - want).min(BURST);
@@ -106,8 +106,8 @@ mod tests {
         assert!(plan.delete.is_empty() && plan.claims.is_empty());
         let made = &plan.create[0];
         assert_eq!(made.metadata.generate_name.as_deref(), Some("rs-"));
-        assert_eq!(pods::label(&made.metadata, "app"), Some("web"));
-        let owner = pods::controller_of(&made.metadata).unwrap();
+        assert_eq!(objects::label(&made.metadata, "app"), Some("web"));
+        let owner = objects::controller_of(&made.metadata).unwrap();
         assert_eq!((owner.kind.as_str(), owner.block_owner_deletion), ("ReplicaSet", Some(true)));
     }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_set_that_is_going_creates_nothing() {
         let mut set = replica_set("rs", 2);
-        set.metadata.deletion_timestamp = Some(pods::stamp(time(0)));
+        set.metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
         let plan = plan(&set, &[pod("orphan")], &[], time(0));
         assert!(plan.create.is_empty() && plan.claims.is_empty());
     }

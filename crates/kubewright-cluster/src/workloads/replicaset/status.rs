@@ -1,12 +1,14 @@
 //! What a `ReplicaSet` says about itself.
 
+use crate::{
+    objects::{self, count, omit_zero},
+    pod,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus},
     core::v1::Pod,
 };
-
-use super::super::pods::{self, count, nonzero};
 
 /// The condition that tells of pods which could not be created or deleted.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -29,12 +31,12 @@ pub(crate) fn status(
 ) -> ReplicaSetStatus {
     let spec = set.spec.clone();
     let template = spec.template.and_then(|template| template.metadata).and_then(|meta| meta.labels);
-    let active: Vec<&Pod> = owned.iter().filter(|pod| pods::is_active(pod)).collect();
+    let active: Vec<&Pod> = owned.iter().filter(|pod| pod::is_active(pod)).collect();
     let labelled = |pod: &&&Pod| {
         let labels = pod.metadata.labels.as_ref();
         template.iter().flatten().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
     };
-    let ready: Vec<&Pod> = active.iter().copied().filter(|pod| pods::is_ready(pod)).collect();
+    let ready: Vec<&Pod> = active.iter().copied().filter(|pod| pod::is_ready(pod)).collect();
     let min_ready = spec.min_ready_seconds.unwrap_or(0);
     let before = set.status.clone().unwrap_or_default();
     let mut conditions = before.conditions.unwrap_or_default();
@@ -43,7 +45,7 @@ pub(crate) fn status(
         Some(failure) if !known => conditions.push(ReplicaSetCondition {
             type_: Some(REPLICA_FAILURE.into()),
             status: Some("True".into()),
-            last_transition_time: Some(pods::stamp(now)),
+            last_transition_time: Some(objects::timestamp(now)),
             reason: Some(failure.reason.into()),
             message: Some(failure.message.clone()),
         }),
@@ -52,12 +54,12 @@ pub(crate) fn status(
     }
     ReplicaSetStatus {
         replicas: count(&active),
-        fully_labeled_replicas: nonzero(count(active.iter().filter(labelled))),
-        ready_replicas: nonzero(count(&ready)),
-        available_replicas: nonzero(count(
-            ready.iter().filter(|pod| pods::is_available(pod, min_ready, now)),
+        fully_labeled_replicas: omit_zero(count(active.iter().filter(labelled))),
+        ready_replicas: omit_zero(count(&ready)),
+        available_replicas: omit_zero(count(
+            ready.iter().filter(|pod| pod::is_available(pod, min_ready, now)),
         )),
-        terminating_replicas: Some(count(owned.iter().filter(|pod| pods::is_ending(pod)))),
+        terminating_replicas: Some(count(owned.iter().filter(|pod| pod::is_ending(pod)))),
         observed_generation: set.metadata.generation,
         conditions: (!conditions.is_empty()).then_some(conditions),
     }
@@ -99,7 +101,7 @@ mod tests {
         let condition = &later.conditions.as_ref().unwrap()[0];
         assert_eq!(
             condition.last_transition_time,
-            Some(pods::stamp(time(0))),
+            Some(objects::timestamp(time(0))),
             "the first failure's time stays"
         );
         assert_eq!(status(&set, &[], None, time(6)).conditions, None);
@@ -109,7 +111,7 @@ mod tests {
     fn terminating_pods_are_counted_apart() {
         let set = replica_set("rs", 1);
         let mut going = controlled(pod("a"), &set.metadata);
-        going.metadata.deletion_timestamp = Some(pods::stamp(time(0)));
+        going.metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
         let status = status(&set, &[going], None, time(0));
         assert_eq!((status.replicas, status.terminating_replicas), (0, Some(1)));
     }

@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use futures::future::BoxFuture;
 use http::Method;
 use kube::{
+    Resource,
     api::ListParams,
     core::{Expression, ObjectList, Selector},
 };
@@ -12,7 +13,7 @@ use kube::{
 use super::{ClientError, KindClient};
 use crate::{
     Object,
-    cache::{KindCache, Lazy, matching},
+    cache::{IndexRef, KindCache, Lazy, matching},
 };
 
 /// A list of objects that is being narrowed down; await it to get them.
@@ -25,13 +26,22 @@ pub struct List<K: Object> {
     kind: KindClient<K>,
     namespace: Option<String>,
     selector: Selector,
-    index: Option<(String, String)>,
+    by: By<K>,
+}
+
+/// What is looked up before namespace and labels are compared.
+#[derive(Debug)]
+enum By<K: Object> {
+    All,
+    Index { index: IndexRef<K>, value: String },
+    Controller { uid: String },
+    Orphans,
 }
 
 impl<K: Object> KindClient<K> {
     /// Many objects: narrow it down, then await it.
     pub fn list(&self) -> List<K> {
-        List { kind: self.clone(), namespace: None, selector: Selector::default(), index: None }
+        List { kind: self.clone(), namespace: None, selector: Selector::default(), by: By::All }
     }
 }
 
@@ -67,9 +77,27 @@ impl<K: Object> List<K> {
         self
     }
 
-    /// Only objects that have this value in an index of the cache.
-    pub fn by_index(mut self, index: &str, value: &str) -> Self {
-        self.index = Some((index.to_owned(), value.to_owned()));
+    /// Only objects that have this value in an index: a declared [`FieldIndex`](crate::cache::FieldIndex), or one of
+    /// this name. It replaces an earlier choice of index, [owner](Self::controlled_by) or [orphans](Self::orphans).
+    pub fn by_index(mut self, index: impl Into<IndexRef<K>>, value: &str) -> Self {
+        self.by = By::Index { index: index.into(), value: value.to_owned() };
+        self
+    }
+
+    /// Only objects that this object controls.
+    pub fn controlled_by(self, owner: &impl Resource) -> Self {
+        self.controller_uid(owner.meta().uid.as_deref().unwrap_or_default())
+    }
+
+    /// Only objects that the object with this uid controls.
+    pub fn controller_uid(mut self, uid: &str) -> Self {
+        self.by = By::Controller { uid: uid.to_owned() };
+        self
+    }
+
+    /// Only objects that no owner controls.
+    pub fn orphans(mut self) -> Self {
+        self.by = By::Orphans;
         self
     }
 
@@ -94,23 +122,35 @@ impl<K: Object> List<K> {
     }
 
     fn cached(&self, cache: &KindCache<K>) -> Result<Vec<Lazy<K>>, ClientError> {
-        let objects = match (&self.index, &self.namespace) {
-            (Some((index, value)), namespace) => {
-                let mut objects = cache.by_index(index, value)?;
-                if let Some(namespace) = namespace {
-                    objects.retain(|object| object.namespace() == Some(namespace));
-                }
-                objects
-            }
-            (None, Some(namespace)) => cache.in_namespace(namespace),
-            (None, None) => cache.list(),
+        let namespace = self.namespace.as_deref();
+        let mut objects = match (&self.by, namespace) {
+            (By::All, Some(namespace)) => return Ok(matching(cache.in_namespace(namespace), &self.selector)),
+            (By::Index { index, value }, _) => cache.by_index(index.clone(), value)?,
+            (By::Controller { uid }, _) => cache.controlled_by(uid),
+            (By::Orphans, Some(namespace)) => cache.orphans(Some(namespace)),
+            (By::All | By::Orphans, None) => cache.list(),
         };
+        if let Some(namespace) = namespace {
+            objects.retain(|object| object.namespace() == Some(namespace));
+        } else if matches!(self.by, By::Orphans) {
+            objects.retain(|object| object.controller().is_none());
+        }
         Ok(matching(objects, &self.selector))
+    }
+
+    /// Whether an object that was not looked up in an index is among those that were asked for.
+    fn is_meant(&self, object: &Lazy<K>) -> bool {
+        match &self.by {
+            By::All | By::Index { index: IndexRef::Named(_), .. } => true,
+            By::Index { index: IndexRef::Declared(index), value } => index.holds(object, value),
+            By::Controller { uid } => object.controller().is_some_and(|owner| owner.uid == uid),
+            By::Orphans => object.controller().is_none(),
+        }
     }
 
     async fn served(&self) -> Result<Vec<Lazy<K>>, ClientError> {
         let kind = &self.kind;
-        if let Some((index, _)) = &self.index {
+        if let By::Index { index: IndexRef::Named(index), .. } = &self.by {
             return Err(ClientError::IndexNeedsCache { kind: kind.kind(), index: index.clone() });
         }
         let operation = format!("list {}", kind.kind());
@@ -123,7 +163,10 @@ impl<K: Object> List<K> {
                 })
                 .await?;
             for object in page.items {
-                objects.push(Lazy::new(object, &kind.dyntype)?);
+                let object = Lazy::new(object, &kind.dyntype)?;
+                if self.is_meant(&object) {
+                    objects.push(object);
+                }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params.continue_token = Some(token),
