@@ -14,10 +14,6 @@ use kubewright::{
 
 use crate::{events::Note, lifecycle::monitors::Monitors};
 
-/// How many Pods the controllers keep decoded. Every change of a Pod is looked at by a dozen handlers and indexes, and
-/// every replica by the reconciles of its owner.
-const HOT_PODS: usize = 4096;
-
 /// The caches, clients, clock and event recorders of the controllers of one cluster. Clones share them.
 ///
 /// Each module of controllers has a `register` function that takes a [`ManagerBuilder`](kubewright::manager::ManagerBuilder)
@@ -52,8 +48,9 @@ impl ControllerContext {
     pub fn new(client: &Client, clock: &Clock) -> Self {
         let clients = Clients::new(client.clone());
         let caches = Caches::new(client.clone());
-        // Nothing has asked for these caches yet, so they can still be configured.
-        let _ = caches.configure(CacheOptions::<Pod>::new().form(Form::Packed { hot: HOT_PODS }));
+        // Every change of these is looked at by a dozen handlers and indexes, and every Pod by each reconcile of its owner:
+        // decoding them once is worth the memory. Nothing has asked for the caches yet, so they can still be configured.
+        let _ = caches.configure(CacheOptions::<Pod>::new().form(Form::Decoded));
         let _ = caches.configure(CacheOptions::<Node>::new().form(Form::Decoded));
         Self {
             caches,

@@ -18,8 +18,7 @@ use kubewright::{
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::ControllerContext;
-use crate::pod;
+use crate::{ControllerContext, pod};
 
 /// The time between two sweeps.
 pub const PERIOD: Duration = Duration::from_secs(20);

@@ -27,12 +27,12 @@ use super::{
     disruption::{self, Scale},
     quota::{self, Contents, Counted},
 };
-use crate::pod;
 use crate::{
     ControllerContext,
     indexes::{BUDGETS_BY_SELECTOR, PODS_BY_LABEL, possibly_selecting, required_label},
     lifecycle::monitors::api_of,
     objects::{controller_of, selects},
+    pod,
 };
 
 /// How often a quota is counted again without a reason.

@@ -14,8 +14,7 @@ use k8s_openapi::{
 use kubewright_apiserver::registry::quantity;
 
 use super::{pod_usage, scope};
-use crate::objects::thousandths;
-use crate::pod;
+use crate::{objects::thousandths, pod};
 
 /// The suffix by which a storage class limits its own claims.
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";

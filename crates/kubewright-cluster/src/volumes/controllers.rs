@@ -17,12 +17,12 @@ use super::{
     binding::{self, ClaimStep, Consumer, SELECTED_NODE, VolumeStep},
     matching, protection, provisioner,
 };
-use crate::pod;
 use crate::{
     ControllerContext,
     controller_context::record,
     events::Note,
     indexes::PODS_BY_CLAIM,
+    pod,
     writes::{created, gone_is_fine},
 };
 

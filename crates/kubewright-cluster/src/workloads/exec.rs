@@ -198,7 +198,7 @@ pub(crate) async fn candidates<C, K>(
     cx: &Context<K>,
     owner: &ObjectMeta,
     chosen: &LabelSelector,
-) -> Result<Vec<C>>
+) -> Result<Vec<Arc<C>>>
 where
     C: Kind + Resource<DynamicType = ()>,
     K: Kind,
@@ -207,18 +207,23 @@ where
     let orphans = cx.list::<C>().namespace(cx.key().namespace().unwrap_or_default()).orphans().await?;
     let matching = |orphan: &&Lazy<C>| selector::matches_by(chosen, |key| orphan.label(key));
     for orphan in orphans.iter().filter(matching) {
-        found.push(Arc::unwrap_or_clone(orphan.load()?));
+        found.push(orphan.load()?);
     }
     Ok(found)
 }
 
 /// The objects of a kind, in the namespace of this reconcile, whose controller has this uid.
-pub(crate) async fn controlled_by<C, K>(cx: &Context<K>, uid: &str) -> Result<Vec<C>>
+pub(crate) async fn controlled_by<C, K>(cx: &Context<K>, uid: &str) -> Result<Vec<Arc<C>>>
 where
     C: Kind + Resource<DynamicType = ()>,
     K: Kind,
 {
     let namespace = cx.key().namespace().unwrap_or_default();
     let children = cx.list::<C>().controller_uid(uid).namespace(namespace).await?;
-    Ok(children.iter().map(|child| child.load().map(Arc::unwrap_or_clone)).collect::<Result<_, _>>()?)
+    Ok(children.iter().map(Lazy::load).collect::<Result<_, _>>()?)
+}
+
+/// The same objects, to be changed.
+pub(crate) fn to_owned<C: Clone>(objects: Vec<Arc<C>>) -> Vec<C> {
+    objects.into_iter().map(Arc::unwrap_or_clone).collect()
 }

@@ -1,16 +1,19 @@
 //! Event handlers of the workload controllers, besides those for their own objects and children.
 
+use std::time::Duration;
+
 use k8s_openapi::{
     api::{
         apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
         batch::v1::Job,
+        core::v1::Pod,
     },
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::Resource;
 use kubewright::{
-    Object,
-    cache::{Event, FieldIndex},
+    Object, ObjectKey,
+    cache::{Event, FieldIndex, Lazy},
     controller::HandlerContext,
 };
 
@@ -52,6 +55,43 @@ selecting! {
     StatefulSet: |object| Some(&object.spec.selector);
     DaemonSet: |object| Some(&object.spec.selector);
     Job: |object| object.spec.as_ref()?.selector.as_ref();
+}
+
+/// From this many children on, status changes of children are coalesced.
+const LARGE: usize = 11;
+/// How long a reconcile of an owner waits for each of its children, and for how many at most.
+const WAIT_EACH: Duration = Duration::from_micros(500);
+const WAITED_FOR: usize = 200;
+
+/// Enqueues the owner of a Pod. A reconcile looks at all children, so that of a large owner waits a little for the changes
+/// of others: its cost per Pod does not grow with the number of Pods.
+pub(crate) fn enqueue_owner<K: Object + Resource<DynamicType = ()>>(event: &Event<Pod>, cx: &HandlerContext) {
+    let (group, kind) = (K::group(&()), K::kind(&()));
+    let enqueue = |pod: &Lazy<Pod>, wait: bool| {
+        let Some(owner) = pod.controller() else { return };
+        if owner.kind != kind || owner.api_version.split_once('/').map_or("", |(group, _)| group) != group {
+            return;
+        }
+        let key = ObjectKey::new(pod.namespace(), owner.name);
+        let children = if wait { cx.cache::<Pod>().count_controlled_by(owner.uid) } else { 0 };
+        if children < LARGE {
+            cx.add(key);
+        } else {
+            cx.requests()
+                .add_after(key, WAIT_EACH * u32::try_from(children.min(WAITED_FOR)).unwrap_or(u32::MAX));
+        }
+    };
+    match event {
+        Event::Added { object, .. } => enqueue(object, true),
+        Event::Deleted { object, .. } => enqueue(object, false),
+        Event::Updated { old, new } => {
+            let same = old.controller().map(|owner| owner.uid) == new.controller().map(|owner| owner.uid);
+            if !same {
+                enqueue(old, false);
+            }
+            enqueue(new, same && !new.is_deleting());
+        }
+    }
 }
 
 /// Enqueues the objects that would adopt an orphan.

@@ -131,6 +131,15 @@ impl<K: Object> KindCache<K> {
         self.by_controller(uid)
     }
 
+    /// How many objects have a controlling owner with this uid.
+    pub fn count_controlled_by(&self, uid: &str) -> usize {
+        let count = |informer: &SharedInformer<K>| informer.store().count_by_index(CONTROLLER_INDEX, uid);
+        match self.informers().map(count).sum::<Result<usize, _>>() {
+            Ok(count) => count,
+            Err(_) => self.controlled_by(uid).len(),
+        }
+    }
+
     /// The objects of a namespace that no owner controls.
     pub fn orphans(&self, namespace: Option<&str>) -> Vec<Lazy<K>> {
         self.by_controller(&orphans_of(namespace))

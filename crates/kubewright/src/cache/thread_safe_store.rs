@@ -232,6 +232,12 @@ impl<T: Clone> ThreadSafeStore<T> {
         Ok(index.slots(value).iter().map(|slot| inner.value(*slot).clone()).collect())
     }
 
+    /// How many objects have this value in the index.
+    pub fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError> {
+        let inner = self.inner.read();
+        Ok(inner.indexes[inner.index_number(index)?].slots(value).len())
+    }
+
     /// The keys of the objects that have this value in the index.
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         let inner = self.inner.read();

@@ -9,8 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::super::script::Script;
-use crate::workloads::step::Note;
-use crate::{objects, pod};
+use crate::{objects, pod, workloads::step::Note};
 
 /// How long the kubelet tells of a failed pull before it tells of backing off.
 const PULL_BACKOFF: SignedDuration = SignedDuration::from_secs(10);

@@ -7,7 +7,6 @@
 mod addresses;
 mod conditions;
 mod containers;
-use crate::{objects, pod};
 pub(super) mod reconcile;
 
 use std::time::Duration;
@@ -16,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::script::Script;
-use crate::workloads::step::Note;
+use crate::{objects, pod, workloads::step::Note};
 use containers::Containers;
 
 /// Where a pod runs.

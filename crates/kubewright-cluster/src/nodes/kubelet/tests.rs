@@ -1,6 +1,8 @@
 use super::*;
-use crate::workloads::testing::{bound, time};
-use crate::{objects, pod};
+use crate::{
+    objects, pod,
+    workloads::testing::{bound, time},
+};
 
 const PLACE: Place<'static> = Place { host_ip: "172.16.0.1", pod_ip: "10.128.0.2" };
 

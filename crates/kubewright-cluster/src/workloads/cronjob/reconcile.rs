@@ -32,8 +32,8 @@ struct CronJobs {
 impl Reconciler<CronJob> for CronJobs {
     async fn reconcile(&self, cx: Context<CronJob>) -> Result<Action> {
         let Some(cron) = cx.object()? else { return Ok(Action::done()) };
-        let jobs: Vec<Job> =
-            exec::controlled_by(&cx, cron.metadata.uid.as_deref().unwrap_or_default()).await?;
+        let uid = cron.metadata.uid.as_deref().unwrap_or_default();
+        let jobs: Vec<Job> = exec::to_owned(exec::controlled_by(&cx, uid).await?);
         let plan = plan(&cron, &jobs, cx.clock().now());
         let mut exec = Exec::new(&cx, &cron, &*self.events);
         exec.run(plan.steps.clone()).await?;

@@ -9,8 +9,7 @@ use k8s_openapi::api::{
 };
 
 use super::super::history;
-use crate::nodes::placement;
-use crate::{objects, pod};
+use crate::{nodes::placement, objects, pod};
 
 /// The label that numbers the template.
 pub(super) const GENERATION: &str = "pod-template-generation";

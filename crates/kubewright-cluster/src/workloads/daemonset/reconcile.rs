@@ -1,6 +1,6 @@
 //! The reconciler of daemon sets.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet},
@@ -56,9 +56,11 @@ impl Reconciler<DaemonSet> for DaemonSets {
     async fn reconcile(&self, cx: Context<DaemonSet>) -> Result<Action> {
         let Some(set) = cx.object()? else { return Ok(Action::done()) };
         let chosen = &set.spec.selector;
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, chosen).await?;
         let (pods, mut claims) = claim_pods::<DaemonSet>(&set.metadata, chosen, &all, None, |_| true);
-        let all: Vec<ControllerRevision> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
+        let all = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<ControllerRevision> = exec::to_owned(all);
         let (revisions, adoptions) = history::claim_revisions::<DaemonSet>(&set.metadata, chosen, &all);
         claims.extend(adoptions);
         let mut nodes = Vec::new();

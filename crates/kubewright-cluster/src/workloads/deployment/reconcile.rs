@@ -39,13 +39,13 @@ struct Deployments {
 impl Reconciler<Deployment> for Deployments {
     async fn reconcile(&self, cx: Context<Deployment>) -> Result<Action> {
         let Some(deployment) = cx.object()? else { return Ok(Action::done()) };
-        let all: Vec<ReplicaSet> =
-            exec::candidates(&cx, &deployment.metadata, &deployment.spec.selector).await?;
+        let all = exec::candidates(&cx, &deployment.metadata, &deployment.spec.selector).await?;
+        let all: Vec<ReplicaSet> = exec::to_owned(all);
         let (sets, claims) = claim_sets(&deployment, &all);
         let mut all_pods: Vec<Pod> = Vec::new();
         if is_recreated(&deployment) {
             for uid in sets.iter().filter_map(|set| set.metadata.uid.as_deref()) {
-                all_pods.extend(exec::controlled_by(&cx, uid).await?);
+                all_pods.extend(exec::to_owned(exec::controlled_by(&cx, uid).await?));
             }
         }
         let now = cx.clock().now();

@@ -1,6 +1,6 @@
 //! The reconcilers of jobs: one that runs them, and one that lets finished ones go.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::api::Patch;
@@ -73,8 +73,9 @@ impl Reconciler<Job> for Jobs {
             return Ok(Action::done());
         }
         let Some(chosen) = spec.selector.as_ref() else { return Ok(Action::done()) };
-        let all: Vec<Pod> = exec::candidates(&cx, &job.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &job.metadata, chosen).await?;
         let (pods, claims) = claim_pods::<Job>(&job.metadata, chosen, &all, Some(FINALIZER), |_| true);
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
         let mut exec = Exec::new(&cx, &job, &*self.events);
         exec.run(claims).await?;
         let sync = Sync::begin(&job, pods, cx.clock().now());

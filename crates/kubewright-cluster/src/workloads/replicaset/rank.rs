@@ -1,6 +1,6 @@
 //! Which pods go first when there are too many.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use crate::{objects, pod};
 use jiff::Timestamp;
@@ -12,9 +12,9 @@ const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Pods in the order in which they are deleted: unbound before bound, pending before running, not ready before ready,
 /// cheap before dear, crowded nodes before empty ones, shortly ready before long ready, often restarted before
 /// seldom, young before old. Ages are compared by their order of magnitude, so that not always the newest one goes.
-pub(crate) fn deletion_order<'a>(active: &[&'a Pod], related: &[Pod], now: Timestamp) -> Vec<&'a Pod> {
+pub(crate) fn deletion_order<'a>(active: &[&'a Pod], related: &[Arc<Pod>], now: Timestamp) -> Vec<&'a Pod> {
     let mut crowd: BTreeMap<&str, usize> = BTreeMap::new();
-    for node in related.iter().filter(|pod| pod::is_active(pod)).filter_map(pod::node) {
+    for node in related.iter().filter(|pod| pod::is_active(pod)).filter_map(|pod| pod::node(pod)) {
         *crowd.entry(node).or_default() += 1;
     }
     let rank = |pod: &Pod| pod::node(pod).and_then(|node| crowd.get(node)).copied().unwrap_or(0);
@@ -81,7 +81,8 @@ mod tests {
 
     fn order(all: &[Pod], related: &[Pod]) -> Vec<String> {
         let active: Vec<&Pod> = all.iter().collect();
-        let found = deletion_order(&active, related, time(10_000));
+        let related: Vec<Arc<Pod>> = related.iter().cloned().map(Arc::new).collect();
+        let found = deletion_order(&active, &related, time(10_000));
         found.into_iter().map(|pod| pod.metadata.name.clone().unwrap_or_default()).collect()
     }
 

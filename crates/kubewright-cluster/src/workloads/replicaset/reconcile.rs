@@ -11,7 +11,7 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
-        handlers::{Selecting, enqueue_adopters},
+        handlers::{Selecting, enqueue_adopters, enqueue_owner},
         step::Step,
     },
     Failure, plan, status,
@@ -22,7 +22,7 @@ use crate::{ControllerContext, objects, pod};
 pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<ReplicaSet>()
         .index(ReplicaSet::index())
-        .owns::<Pod>()
+        .watches(Watch::handled(enqueue_owner::<ReplicaSet>))
         .watches(Watch::handled(enqueue_adopters::<ReplicaSet, Pod>))
         .workers(super::super::WORKERS)
         .reconcile(ReplicaSets { events: cluster.event_sink("replicaset-controller") })
@@ -35,7 +35,7 @@ struct ReplicaSets {
 impl Reconciler<ReplicaSet> for ReplicaSets {
     async fn reconcile(&self, cx: Context<ReplicaSet>) -> Result<Action> {
         let Some(set) = cx.object()? else { return Ok(Action::done()) };
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, &set.spec.selector).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, &set.spec.selector).await?;
         let active = all.iter().filter(|pod| pod::is_active(pod)).count();
         // Only the choice of Pods to delete looks at Pods of other sets.
         let related = match usize::try_from(set.spec.replicas.unwrap_or(1)) {
@@ -62,13 +62,17 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
         if let Some(error) = not_created.or(not_deleted) {
             return Err(error.into());
         }
-        let wait = pod::next_available(&plan.owned, set.spec.min_ready_seconds.unwrap_or(0), now);
+        let wait = pod::next_available(
+            plan.owned.iter().map(AsRef::as_ref),
+            set.spec.min_ready_seconds.unwrap_or(0),
+            now,
+        );
         Ok(wait.map_or(Action::done(), Action::requeue_after))
     }
 }
 
 /// The Pods of all sets with the same controller: scaling down spreads those over nodes.
-async fn related(cx: &Context<ReplicaSet>, set: &ReplicaSet) -> Result<Vec<Pod>> {
+async fn related(cx: &Context<ReplicaSet>, set: &ReplicaSet) -> Result<Vec<Arc<Pod>>> {
     let Some(controller) = objects::controller_of(&set.metadata) else { return Ok(Vec::new()) };
     let siblings = cx.list::<ReplicaSet>().controller_uid(&controller.uid).await?;
     let mut related = Vec::new();

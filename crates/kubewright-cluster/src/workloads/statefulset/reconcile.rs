@@ -1,6 +1,6 @@
 //! The reconciler of stateful sets.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, StatefulSet},
@@ -45,10 +45,12 @@ impl Reconciler<StatefulSet> for StatefulSets {
         if selector::is_everything(chosen) {
             return Ok(Action::done());
         }
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, chosen).await?;
         let (pods, mut claims) =
             claim_pods::<StatefulSet>(&set.metadata, chosen, &all, None, |pod| is_member(&set, pod));
-        let all: Vec<ControllerRevision> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
+        let all = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<ControllerRevision> = exec::to_owned(all);
         let (revisions, adoptions) = history::claim_revisions::<StatefulSet>(&set.metadata, chosen, &all);
         claims.extend(adoptions);
         let mounted: Vec<PersistentVolumeClaim> = match &set.spec.volume_claim_templates {
