@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= always
 
-.PHONY: demo picture test test-real real fmt lint unit doctest doc deny bench goals load explore fuzz clean
+.PHONY: demo picture test package versions test-real real fmt lint unit doctest doc deny bench goals load explore fuzz clean
 
 # A cluster with three nodes and five operators in one process, to look at, until Ctrl-C. With DEMO_EXIT=1 it ends when all
 # is ready, and fails with the reason if that takes more than a minute.
@@ -18,7 +18,7 @@ picture:
 	@$(MAKE) --no-print-directory demo DEMO_EXIT=1 DEMO_PICTURE=docs/demo.svg
 
 # The demo is among the tests: examples/demo/tests runs it with DEMO_EXIT=1.
-test: fmt lint unit doctest doc
+test: fmt lint unit doctest doc package
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -28,7 +28,19 @@ fmt:
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p kubewright --locked -- -D warnings
-	$(CARGO) clippy -p kubewright --no-default-features --features latest --locked -- -D warnings
+	$(CARGO) clippy -p kubewright --no-default-features --locked -- -D warnings
+
+# Libraries work with every version of the Kubernetes API that k8s-openapi has: the oldest and the newest are built.
+versions:
+	for version in 1.33 1.37; do \
+		K8S_OPENAPI_ENABLED_VERSION=$$version $(CARGO) check --locked -p kubewright -p kubewright-cluster || exit 1; \
+	done
+
+# Every crate that is published packs. `make package PACKAGE_FLAGS=` builds what was packed as well.
+PACKAGE_FLAGS ?= --no-verify --quiet
+PRIVATE := kubewright-bench kubewright-fuzz $(notdir $(patsubst %/,%,$(wildcard examples/*/)))
+package:
+	$(CARGO) package --workspace $(addprefix --exclude ,$(PRIVATE)) --allow-dirty --locked $(PACKAGE_FLAGS)
 
 unit:
 	$(CARGO) test --workspace --all-targets --locked

@@ -34,7 +34,7 @@ impl Etcd {
             change(&mut object);
             let metadata = object["metadata"].as_object_mut().expect("objects have metadata");
             metadata.remove("resourceVersion");
-            let bytes = kubewright_apiserver::protobuf::encode(&object).expect("it is a built-in type");
+            let bytes = kubewright_schema::protobuf::encode(&object).expect("it is a built-in type");
             let put = json!({"key": path(resource, &object), "value": BASE64.encode(bytes)});
             operations.push(json!({"requestPut": put}));
             if operations.len() == OPERATIONS {

@@ -12,11 +12,9 @@
 use std::time::Duration;
 
 use kubewright::ObjectKey;
-use kubewright_apiserver::{
-    ApiServer, RunningServer,
-    storage::{Expect, Retention},
-};
+use kubewright_apiserver::{ApiServer, RunningServer};
 use kubewright_envtest::{Binaries, ControlPlane};
+use kubewright_storage::{Expect, Retention};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -70,7 +68,7 @@ struct Host {
 impl Host {
     async fn ours(kubeconfig: &std::path::Path) -> Self {
         // Longer than a slow watcher is behind.
-        let retention = Retention { events: 200_000, bytes: 4 << 30 };
+        let retention = Retention::default().with_events(200_000).with_bytes(4 << 30);
         let address = ([127, 0, 0, 1], 0).into();
         let server =
             ApiServer::builder().bind(address).retention(retention).start().await.expect("it starts");

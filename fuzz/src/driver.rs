@@ -1,8 +1,8 @@
-//! Runs a target without a fuzzing engine: known inputs, changed a little, over and over.
+//! Runs a target without a fuzzing engine, by mutating known inputs.
 //!
-//! There is no coverage to go by. Instead an input is kept when the target says something that it has not said before
-//! ([`saw`](crate::saw)), which leads from a syntax error to the next one, and behind them. The same seed makes the same
-//! inputs in the same order.
+//! Without coverage, an input is kept when the target reports a new outcome
+//! ([`report_outcome`](crate::report_outcome)), which leads from one syntax error to the next and beyond.
+//! Equal seeds give equal inputs in equal order.
 
 use std::{
     collections::BTreeSet,
@@ -12,18 +12,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kubewright::Random;
+
 use crate::targets::Target;
 
-/// The longest input that is made.
+/// Maximum length of a mutated input.
 const MAX_INPUT: usize = 64 * 1024;
-/// An input that takes longer than this is a hang.
+/// Time-out of an input.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// A target that holds more than this is eating memory.
+/// Limit of the resident memory of a target.
 const MAX_RESIDENT: u64 = 1 << 30;
-/// Inputs that are kept.
+/// Maximum number of kept inputs.
 const MAX_KEPT: usize = 4096;
 
-/// What is worth putting into an input: what the readers of JSON, YAML, CEL, selectors and patches look for.
+/// Tokens to insert into inputs: syntax of JSON, YAML, CEL, selectors and patches.
 const TOKENS: [&[u8]; 64] = [
     b"{",
     b"}",
@@ -91,45 +93,32 @@ const TOKENS: [&[u8]; 64] = [
     b"additionalProperties",
 ];
 
-/// How a run went.
+/// Summary of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Inputs that were tried.
+    /// The number of tried inputs.
     pub inputs: u64,
-    /// Inputs that are known now.
+    /// The number of kept inputs.
     pub kept: usize,
-    /// The slowest one.
+    /// The longest time of an input.
     pub slowest: Duration,
 }
 
-/// Why a run ended.
+/// Failure of a run.
 #[derive(Debug)]
 pub struct Failure {
-    /// What went wrong.
+    /// The description.
     pub what: String,
-    /// The input that did it.
+    /// The failing input.
     pub input: Vec<u8>,
 }
 
-/// `SplitMix64`.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, 0 when there is none.
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.roll() % limit.max(1) as u64).unwrap_or_default()
-    }
+/// A number below `limit`; 0 if the limit is 0.
+fn below(random: &Random, limit: usize) -> usize {
+    usize::try_from(random.next() % limit.max(1) as u64).unwrap_or_default()
 }
 
-/// The files of a target's corpus, in the order of their names; one empty input at least.
+/// The corpus of a target, in the order of file names; at least one empty input.
 pub fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let mut files: Vec<_> =
@@ -145,23 +134,23 @@ fn resident() -> u64 {
     std::fs::read_to_string("/proc/self/statm").ok().as_deref().and_then(pages).unwrap_or(0) * 4096
 }
 
-/// One input: how long it took and what the target said.
+/// Runs one input; returns its time and its outcome.
 fn attempt((_, run): Target, input: &[u8]) -> Result<(Duration, u64), Failure> {
     let began = Instant::now();
-    let _ = crate::take_seen();
+    let _ = crate::take_outcome();
     let fails = |what: String| Failure { what, input: input.to_vec() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(input))) {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         return Err(fails(format!("it panicked: {}", said.unwrap_or_default())));
     }
-    let (mut took, seen) = (began.elapsed(), crate::take_seen());
+    let (mut took, seen) = (began.elapsed(), crate::take_outcome());
     if took > MAX_TIME {
-        // The machine may have been asleep; whatever is slow by itself is slow again.
+        // Tries again, because the machine may have been suspended.
         let began = Instant::now();
         run(input);
         took = began.elapsed();
-        let _ = crate::take_seen();
+        let _ = crate::take_outcome();
     }
     if took > MAX_TIME {
         return Err(fails(format!("it took {took:?}")));
@@ -169,10 +158,10 @@ fn attempt((_, run): Target, input: &[u8]) -> Result<(Duration, u64), Failure> {
     Ok((took, seen))
 }
 
-/// Runs every known input, and then changed ones until the time is up or so many were tried.
+/// Runs the corpus, then mutated inputs until the time is up or `most` inputs were tried.
 pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Summary, Failure> {
     let began = Instant::now();
-    let mut dice = Dice(seed);
+    let random = Random::seeded(seed);
     let mut kept = corpus(target.0);
     let mut known = BTreeSet::new();
     let mut summary = Summary { inputs: 0, kept: 0, slowest: Duration::ZERO };
@@ -184,9 +173,9 @@ pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Sum
         } else if summary.inputs >= most || began.elapsed() >= time {
             break;
         } else {
-            mutate(&mut dice, &kept)
+            mutate(&random, &kept)
         };
-        watchdog.begins(&input);
+        watchdog.start_input(&input);
         let (took, said) = attempt(target, &input)?;
         summary.inputs += 1;
         summary.slowest = summary.slowest.max(took);
@@ -202,10 +191,10 @@ pub fn drive(target: Target, seed: u64, most: u64, time: Duration) -> Result<Sum
     Ok(summary)
 }
 
-/// The input that a target is busy with, and since when.
+/// The current input of a target and its start.
 type Busy = Option<(Instant, Vec<u8>)>;
 
-/// Ends the process when an input never ends, and says which one it was.
+/// Ends the process when an input does not end, and reports it.
 struct Watchdog {
     now: Arc<Mutex<Busy>>,
 }
@@ -230,7 +219,7 @@ impl Watchdog {
         Self { now }
     }
 
-    fn begins(&self, input: &[u8]) {
+    fn start_input(&self, input: &[u8]) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let (began, known) = now.get_or_insert_with(|| (Instant::now(), Vec::new()));
         *began = Instant::now();
@@ -238,7 +227,7 @@ impl Watchdog {
     }
 }
 
-/// Writes down what failed, and where its input is.
+/// Saves the failing input and prints where it is.
 #[expect(clippy::print_stderr, reason = "what the driver is for")]
 pub fn report(name: &str, failure: &Failure) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("artifacts");
@@ -250,52 +239,52 @@ pub fn report(name: &str, failure: &Failure) {
     eprintln!("{name}: {}\n  the input is in {place}", failure.what);
 }
 
-/// Another input, made of known ones.
-fn mutate(dice: &mut Dice, kept: &[Vec<u8>]) -> Vec<u8> {
-    let mut input = kept[dice.below(kept.len())].clone();
-    for _ in 0..=dice.below(4) {
-        change(dice, &mut input, kept);
+/// Mutates a kept input.
+fn mutate(random: &Random, kept: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = kept[below(random, kept.len())].clone();
+    for _ in 0..=below(random, 4) {
+        change(random, &mut input, kept);
     }
     input.truncate(MAX_INPUT);
     input
 }
 
-fn change(dice: &mut Dice, input: &mut Vec<u8>, kept: &[Vec<u8>]) {
-    let at = dice.below(input.len() + 1);
-    let end = (at + 1 + dice.below(16)).min(input.len());
-    match dice.below(8) {
+fn change(random: &Random, input: &mut Vec<u8>, kept: &[Vec<u8>]) {
+    let at = below(random, input.len() + 1);
+    let end = (at + 1 + below(random, 16)).min(input.len());
+    match below(random, 8) {
         0 => {
             if let Some(byte) = input.get_mut(at) {
-                *byte ^= 1 << dice.below(8);
+                *byte ^= 1 << below(random, 8);
             }
         }
         1 if at < end => drop(input.drain(at..end)),
         2 => {
-            let token = TOKENS[dice.below(TOKENS.len())];
+            let token = TOKENS[below(random, TOKENS.len())];
             input.splice(at..at, token.iter().copied());
         }
         3 if at < end => {
-            let token = TOKENS[dice.below(TOKENS.len())];
+            let token = TOKENS[below(random, TOKENS.len())];
             input.splice(at..end, token.iter().copied());
         }
         4 => {
-            // A piece of another input.
-            let other = &kept[dice.below(kept.len())];
-            let from = dice.below(other.len() + 1);
-            let to = (from + dice.below(64)).min(other.len());
+            // Inserts a piece of another input.
+            let other = &kept[below(random, kept.len())];
+            let from = below(random, other.len() + 1);
+            let to = (from + below(random, 64)).min(other.len());
             input.splice(at..at, other[from..to].iter().copied());
         }
         5 if at < end => {
-            // The same piece over and over: what nests, nests deep.
-            let times = 1 << dice.below(10);
+            // Repeats a piece, for deep nesting.
+            let times = 1 << below(random, 10);
             let piece = input[at..end].repeat(times);
             input.splice(at..at, piece.into_iter().take(MAX_INPUT));
         }
         6 => {
-            let digits = dice.roll().to_string();
+            let digits = random.next().to_string();
             input.splice(at..end.max(at), digits.bytes());
         }
-        _ => input.insert(at, u8::try_from(dice.below(256)).unwrap_or_default()),
+        _ => input.insert(at, u8::try_from(below(random, 256)).unwrap_or_default()),
     }
     input.truncate(MAX_INPUT);
 }

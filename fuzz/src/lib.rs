@@ -1,8 +1,9 @@
-//! Targets for whatever comes from outside: each takes any bytes and must neither panic nor hang nor eat memory.
+//! Fuzz targets for all external input: arbitrary bytes must cause no panic, no hang and no excessive memory
+//! use.
 //!
-//! `make fuzz` runs all of them on the stable compiler, for a while each: the program `fuzz` mutates the inputs in
-//! `corpus/` and keeps those that make a target say something new ([`saw`]). `cargo fuzz` runs the same functions with
-//! coverage where a nightly compiler is at hand. What either finds becomes a file in `corpus/`, which the tests run.
+//! `make fuzz` runs all targets on the stable compiler for a while: the program `fuzz` mutates the inputs in
+//! `corpus/` and keeps those with a new outcome ([`report_outcome`]). `cargo fuzz` runs the same functions
+//! with coverage, on a nightly compiler. Failing inputs become files in `corpus/`, which the tests run.
 
 pub mod driver;
 pub mod targets;
@@ -20,8 +21,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::{MASTERS, User},
     http::ApiService,
-    schema::{Gvk, Schemas, TypeRef},
 };
+use kubewright_schema::{Gvk, Schemas, TypeRef};
 use tower::ServiceExt as _;
 
 /// A built-in type.
@@ -32,19 +33,19 @@ pub fn builtin(group: &str, version: &str, kind: &str) -> (Gvk, TypeRef) {
     (gvk, schema)
 }
 
-/// Cuts the input at its zero bytes, into so many parts; those that are not there are empty.
+/// Splits the input at its zero bytes into `N` parts; missing ones are empty.
 pub fn parts<const N: usize>(input: &[u8]) -> [&[u8]; N] {
     let mut parts = input.splitn(N, |b| *b == 0);
     std::array::from_fn(|_| parts.next().unwrap_or_default())
 }
 
 thread_local! {
-    static SEEN: Cell<u64> = const { Cell::new(0) };
+    static OUTCOME: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Notes how a target took its input, so that the driver can tell a new way from a known one. Numbers and what is quoted
-/// make no difference.
-pub fn saw(what: &str) {
+/// Reports the outcome of an input, so that the driver can recognise new ones. Numbers and quoted text are
+/// ignored.
+pub fn report_outcome(what: &str) {
     let mut hasher = DefaultHasher::new();
     let first = what.lines().next().unwrap_or_default();
     for (n, part) in first.split('"').enumerate() {
@@ -52,15 +53,15 @@ pub fn saw(what: &str) {
             part.bytes().filter(|b| !b.is_ascii_digit()).for_each(|b| b.hash(&mut hasher));
         }
     }
-    SEEN.with(|seen| seen.set(seen.get().rotate_left(5) ^ hasher.finish()));
+    OUTCOME.with(|seen| seen.set(seen.get().rotate_left(5) ^ hasher.finish()));
 }
 
-/// What was noted since the last call.
-pub fn take_seen() -> u64 {
-    SEEN.with(|seen| seen.replace(0))
+/// Returns and resets the reported outcomes.
+pub fn take_outcome() -> u64 {
+    OUTCOME.with(|seen| seen.replace(0))
 }
 
-/// Runs a future to its end, with time that moves only when everybody waits.
+/// Runs a future to completion in paused time.
 #[expect(clippy::missing_panics_doc, reason = "a runtime needs nothing")]
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
@@ -71,10 +72,10 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// The service of an administrator on a server that all inputs share.
+/// The service of an administrator on a server that inputs share.
 #[expect(clippy::missing_panics_doc, reason = "a server in memory needs nothing")]
 pub fn service() -> ApiService {
-    /// Inputs after which a new server begins: what they leave behind must not add up.
+    /// Number of inputs per server, so that stored objects do not accumulate.
     const INPUTS: usize = 2000;
     static SERVER: Mutex<Option<(usize, ApiServer)>> = Mutex::new(None);
     let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +88,7 @@ pub fn service() -> ApiService {
     server.service().for_peer(User { name: "a".into(), groups: vec![MASTERS.into()], ..User::default() })
 }
 
-/// Sends a request; its code and what it says.
+/// Sends a request; returns its status code and body.
 pub async fn send(service: &ApiService, request: Request<Full<Bytes>>) -> (u16, Bytes) {
     let response = service.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
     let code = response.status().as_u16();
@@ -95,12 +96,12 @@ pub async fn send(service: &ApiService, request: Request<Full<Bytes>>) -> (u16, 
     (code, body.to_bytes())
 }
 
-/// Text for the value of a query parameter.
+/// Escapes the value of a query parameter.
 pub fn escaped(input: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(input.len() * 3);
     for byte in input {
-        // Writing into a string cannot fail.
+        // Writing to a String does not fail.
         let _ = write!(text, "%{byte:02X}");
     }
     text

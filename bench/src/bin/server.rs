@@ -24,12 +24,12 @@ use kubewright_apiserver::{
     ApiServer,
     authn::{MASTERS, User},
     http::ApiService,
-    storage::Expect,
 };
 use kubewright_bench::{
     pods,
     report::{Measured, Report, resident_bytes},
 };
+use kubewright_storage::Expect;
 use mimalloc::MiMalloc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,6 +1,6 @@
 //! What a cluster holds before anybody has asked for anything.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::{

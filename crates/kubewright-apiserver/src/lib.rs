@@ -28,27 +28,30 @@
 //! - [`cel`]: the expression language of `x-kubernetes-validations`.
 
 pub mod admission;
-pub mod apply;
 pub mod authn;
 pub mod authz;
 mod boot;
-pub mod cel;
 pub mod clock;
 pub mod crd;
 pub mod discovery;
 pub mod http;
 mod identity;
 pub mod openapi;
-pub mod patch;
-pub mod protobuf;
 pub mod random;
 pub mod registry;
-pub mod schema;
 mod server;
 pub mod status;
-pub mod storage;
 pub mod table;
 pub mod watch;
 
+use kubewright_cel as cel;
+use kubewright_schema::{self as schema, apply, patch, protobuf};
+use kubewright_storage as storage;
+
 pub use identity::IdentityError;
 pub use server::{ApiServer, Builder, RunningServer, StartError};
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -17,7 +17,7 @@ use crate::{
     identity::{Certificates, ClusterIdentity, IdentityError},
     random::Random,
     registry::{Parts, Registry, schematic::Schematic, semantics::Semantics},
-    storage::{DataDirError, NotStored, Retention, Storage},
+    storage::{DataDirError, Retention, Storage, WriteError},
 };
 
 /// Why a server did not start.
@@ -45,7 +45,7 @@ pub enum StartError {
     DataDir(#[from] DataDirError),
     /// The data directory cannot be written.
     #[error(transparent)]
-    NotStored(#[from] NotStored),
+    NotStored(#[from] WriteError),
 }
 
 /// What a server is started with.
@@ -233,7 +233,7 @@ impl Builder {
             tokens: Arc::new(identity.issuer()?),
         });
         boot::fill(&registry);
-        registry.storage.confirmed_blocking()?;
+        registry.storage.flush_blocking()?;
         Ok(ApiServer { service: ApiService::new(Arc::new(registry)), stop: CancellationToken::new() })
     }
 
@@ -268,7 +268,7 @@ impl ApiServer {
     ///
     /// ```
     /// use kube::Api;
-    /// use kubewright::k8s_openapi::api::core::v1::Namespace;
+    /// use k8s_openapi::api::core::v1::Namespace;
     /// use kubewright_apiserver::ApiServer;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,9 +1,7 @@
-//! What a definition may not say, in the words of the real server.
+//! Tests of CRD validation, with the messages of kube-apiserver.
 
-use kubewright_apiserver::{
-    crd::{definition, resource::CustomResource},
-    schema::field::FieldError,
-};
+use kubewright_apiserver::crd::{definition, resource::CustomResource};
+use kubewright_schema::field::FieldError;
 use serde_json::{Value, json};
 
 fn crd(schema: &Value) -> Value {
@@ -76,7 +74,7 @@ fn schemas_must_be_structural() {
 }
 
 #[test]
-fn some_keywords_and_types_are_refused() {
+fn forbidden_keywords_and_types_are_rejected() {
     let cases = [
         (
             json!({"type": "thing"}),
@@ -108,7 +106,7 @@ fn some_keywords_and_types_are_refused() {
 }
 
 #[test]
-fn list_types_need_what_they_merge_by() {
+fn list_types_need_their_keys() {
     let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "o": {"type": "object"}}});
     let list = |list_type: &str, keys: Value, items: Value| json!({"type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": keys, "items": items});
     let cases = [
@@ -154,7 +152,7 @@ fn list_types_need_what_they_merge_by() {
 }
 
 #[test]
-fn defaults_must_fit_their_schema_its_fields_and_its_rules() {
+fn defaults_must_be_valid_pruned_and_pass_the_rules() {
     let cases = [
         (json!({"type": "integer", "default": "x"}), "in body must be of type integer: \"string\""),
         (
@@ -182,7 +180,7 @@ fn defaults_must_fit_their_schema_its_fields_and_its_rules() {
 }
 
 #[test]
-fn names_group_and_scope_are_checked() {
+fn names_group_and_scope_are_validated() {
     let good = crd(&json!({"type": "object"}));
     assert_eq!(definition::validate_create(&good), []);
     let broken = |pointer: &str, value: Value| {
@@ -213,7 +211,7 @@ fn names_group_and_scope_are_checked() {
 }
 
 #[test]
-fn an_update_may_keep_what_was_wrong_before_but_not_lose_stored_versions() {
+fn an_update_may_keep_old_errors_but_not_drop_stored_versions() {
     let mut old =
         crd(&json!({"type": "object", "properties": {"f": {"type": "array", "x-kubernetes-list-type": "set",
         "items": {"type": "object", "properties": {"a": {"type": "string"}}}}}}));
@@ -235,7 +233,7 @@ fn an_update_may_keep_what_was_wrong_before_but_not_lose_stored_versions() {
 }
 
 #[test]
-fn versions_that_differ_are_named_and_a_status_subresource_limits_the_root() {
+fn errors_name_differing_versions_and_a_status_subresource_restricts_the_root() {
     let schema = |field: &str| json!({"openAPIV3Schema": {"type": "object", "properties": {field: {}}}});
     let mut two = crd(&json!({"type": "object"}));
     two["spec"]["versions"] = json!([
@@ -261,7 +259,7 @@ fn versions_that_differ_are_named_and_a_status_subresource_limits_the_root() {
 }
 
 #[test]
-fn odd_bodies_are_refused_and_never_panic() {
+fn malformed_bodies_are_rejected_without_panic() {
     let odd = [
         json!(null),
         json!(1),

@@ -1,5 +1,6 @@
-//! What must hold for any interleaving of requests, through the HTTP service: one line of history per object, watchers that
-//! see exactly the later changes once and in order, and pages that add up to the state of their revision.
+//! Property tests of any interleaving of requests, through the HTTP service: linear history per object,
+//! watchers that see exactly the later changes once and in order, and pages that add up to the state of their
+//! revision.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ fn admin(server: &ApiServer) -> ApiService {
     server.service().for_peer(User { name: "a".into(), groups: vec![MASTERS.into()], ..User::default() })
 }
 
-/// Sends a request; the code and the lines of the answer.
+/// Sends a request; returns the code and the lines of the response.
 async fn send(service: &ApiService, method: &str, path: &str, body: Option<&Value>) -> (u16, Vec<Value>) {
     let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = body.map(Value::to_string).unwrap_or_default();
@@ -53,7 +54,7 @@ enum Step {
         label: u8,
         value: u16,
     },
-    /// With the version that is there, or with one that has been overtaken.
+    /// With the current version, or with an outdated one.
     Update {
         key: u8,
         label: u8,
@@ -99,7 +100,7 @@ fn object(key: u8, label: u8, value: u16, version: Option<u64>) -> Value {
     object
 }
 
-/// What the model knows of an object.
+/// Object in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     version: u64,
@@ -120,17 +121,17 @@ impl Known {
 
 type State = BTreeMap<u8, Known>;
 
-/// The server beside a model of it.
+/// Server with its model.
 struct World {
     server: ApiServer,
     service: ApiService,
     /// The revision before the first step.
     start: u64,
-    /// What was stored after each revision.
+    /// The objects after each revision.
     states: BTreeMap<u64, State>,
-    /// Older revisions are forgotten.
+    /// Older revisions are compacted.
     floor: u64,
-    /// A version of each object that is not its present one any more.
+    /// An outdated version of each object.
     stale: BTreeMap<u8, u64>,
 }
 
@@ -243,7 +244,7 @@ impl World {
     }
 }
 
-/// Which objects a reader wants.
+/// Selection of a reader.
 #[derive(Debug, Clone)]
 struct Wanted {
     namespace: Option<u8>,
@@ -274,7 +275,8 @@ impl Wanted {
         format!("/api/v1{namespace}/configmaps?pretty=false{label}{name}")
     }
 
-    /// What a watcher of these must be told after a revision: type, key and version, and the value where it is shown.
+    /// Returns the expected watch events after a revision: type, key and version, and the value if the object
+    /// is included.
     fn events(&self, world: &World, after: u64) -> Vec<(String, u8, u64, u16)> {
         let mut events = Vec::new();
         let mut before = self.of(world.at(after));
@@ -304,7 +306,7 @@ fn state_of(items: &Value) -> State {
 }
 
 fn run(test: impl Future<Output = ()>) {
-    // Paused: a watch that waits for its end is at its end.
+    // Time is paused: a watch waiting for its timeout ends at once.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -317,7 +319,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn watchers_from_anywhere_see_exactly_the_later_changes_once_and_in_order(
+    fn watchers_from_any_revision_see_exactly_the_later_changes_in_order(
         steps in steps(40), wanted in prop::collection::vec(wanted(), 1..4),
     ) {
         run(async {
@@ -332,7 +334,7 @@ proptest! {
     }
 
     #[test]
-    fn a_watch_that_begins_with_the_state_goes_on_from_it(steps in steps(25), more in steps(25), wanted in wanted()) {
+    fn a_watch_with_initial_events_continues_with_later_changes(steps in steps(25), more in steps(25), wanted in wanted()) {
         run(async {
             let mut world = World::new().await;
             world.play(&steps).await;
@@ -368,7 +370,7 @@ proptest! {
     }
 
     #[test]
-    fn pages_add_up_to_the_state_of_their_revision_whatever_happens_between_them(
+    fn pages_add_up_to_the_state_of_their_revision_despite_writes_between_them(
         steps in steps(30), size in 1..4usize, between in prop::collection::vec(steps(4), 1..4), wanted in wanted(),
     ) {
         run(async {
@@ -435,31 +437,33 @@ async fn check_watch(world: &World, wanted: &Wanted, from: u64) {
         assert_eq!(lines.len(), 1);
         return;
     }
-    let (mut told, mut marked) = (Vec::new(), from);
+    let (mut results, mut marked) = (Vec::new(), from);
     for line in &lines {
         if line["type"] == "BOOKMARK" {
             marked = version(&line["object"]);
-            assert!(told.last().is_none_or(|(_, _, last, _)| *last <= marked) && marked <= world.revision());
+            assert!(
+                results.last().is_none_or(|(_, _, last, _)| *last <= marked) && marked <= world.revision()
+            );
         } else {
-            told.push(event(line));
-            assert!(told.last().unwrap().2 > marked, "an event from before a bookmark");
+            results.push(event(line));
+            assert!(results.last().unwrap().2 > marked, "an event from before a bookmark");
         }
     }
-    assert_eq!(told, wanted.events(world, from), "{wanted:?} from {from}");
+    assert_eq!(results, wanted.events(world, from), "{wanted:?} from {from}");
     assert_eq!(marked, world.revision(), "the last bookmark lets nobody miss anything");
 }
 
-/// What one writer was told about one of its writes.
+/// Response to one write of one writer.
 #[derive(Debug)]
-struct Told {
+struct WriteResult {
     name: String,
-    /// The version that it was based on, unless it created.
+    /// The version that it was based on; `None` for creates.
     base: Option<u64>,
     version: Option<u64>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn writers_at_the_same_time_make_one_line_of_history_per_object() {
+async fn concurrent_writers_produce_a_linear_history_per_object() {
     const WRITERS: usize = 8;
     let server = ApiServer::builder().seed(1).in_process().unwrap();
     let service = admin(&server);
@@ -469,7 +473,7 @@ async fn writers_at_the_same_time_make_one_line_of_history_per_object() {
     for writer in 0..WRITERS {
         let service = service.clone();
         writers.spawn(async move {
-            let mut told = Vec::new();
+            let mut results = Vec::new();
             for turn in 0..60 {
                 let name = format!("o{}", (turn * 5 + writer) % 4);
                 let path = format!("{maps}/{name}");
@@ -490,20 +494,24 @@ async fn writers_at_the_same_time_make_one_line_of_history_per_object() {
                 match code {
                     200 | 201 => {
                         let deleted = answer["kind"] == "Status";
-                        told.push(Told { name, base, version: (!deleted).then(|| version(&answer)) });
+                        results.push(WriteResult {
+                            name,
+                            base,
+                            version: (!deleted).then(|| version(&answer)),
+                        });
                     }
                     404 | 409 => {}
                     other => panic!("{other}: {answer}"),
                 }
             }
-            told
+            results
         });
     }
-    let told: Vec<Told> = writers.join_all().await.into_iter().flatten().collect();
+    let results: Vec<WriteResult> = writers.join_all().await.into_iter().flatten().collect();
 
     let path = format!("{maps}?watch=true&resourceVersion={start}&timeoutSeconds=1");
     let (_, events) = send(&service, "GET", &path, None).await;
-    assert_eq!(events.len(), told.len(), "acknowledged writes and events are not the same number");
+    assert_eq!(events.len(), results.len(), "acknowledged writes and events are not the same number");
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     let mut seen = start;
     for event in &events {
@@ -513,7 +521,7 @@ async fn writers_at_the_same_time_make_one_line_of_history_per_object() {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let deleted = event["type"] == "DELETED";
         let base = if deleted { last.remove(&name) } else { last.insert(name.clone(), at) };
-        let wrote = told
+        let wrote = results
             .iter()
             .filter(|t| t.name == name && t.base == base && t.version == (!deleted).then_some(at))
             .count();

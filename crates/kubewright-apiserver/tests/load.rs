@@ -1,5 +1,5 @@
-//! Many watchers and many writers at once: everybody who reads gets everything, and whoever does not is cut off and blocks
-//! nobody.
+//! Load test of many concurrent watchers and writers: watchers that read get all events, slow ones expire
+//! without blocking others.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{
@@ -14,8 +14,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::{MASTERS, User},
     http::{ApiBody, ApiService},
-    storage::Retention,
 };
+use kubewright_storage::Retention;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
@@ -23,7 +23,7 @@ use tower::ServiceExt;
 #[derive(Clone, Copy)]
 struct Load {
     watchers: usize,
-    /// Every so many-th watcher does not read before everything is written.
+    /// Every n-th watcher does not read until all writes are done.
     slow: usize,
     writers: usize,
     objects: usize,
@@ -47,7 +47,7 @@ fn post(path: &str, body: &Value) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-/// The lines of a watch, one after the other.
+/// Lines of a watch.
 struct Lines {
     body: ApiBody,
     text: Vec<u8>,
@@ -76,7 +76,7 @@ async fn watch(service: &ApiService, namespace: usize, from: u64) -> Lines {
     Lines { body, text: Vec::new() }
 }
 
-/// Reads until it has seen so many objects, listing again when it was too slow; how often that was.
+/// Reads until it has seen `objects` objects, relisting when it was too slow; returns the number of relists.
 async fn follow(service: ApiService, namespace: usize, mut from: u64, objects: usize) -> usize {
     let (mut seen, mut cut_off) = (0, 0);
     let mut lines = watch(&service, namespace, from).await;
@@ -101,9 +101,9 @@ async fn follow(service: ApiService, namespace: usize, mut from: u64, objects: u
     cut_off
 }
 
-/// Runs the load; how often a watcher that reads was cut off all the same.
+/// Runs the load; returns how often a reading watcher expired.
 async fn run(load: Load) -> usize {
-    let retention = Retention { events: load.history, ..Retention::default() };
+    let retention = Retention::default().with_events(load.history);
     let server = ApiServer::builder().seed(1).retention(retention).in_process().unwrap();
     let admin = User { name: "a".into(), groups: vec![MASTERS.into()], ..User::default() };
     let service = server.service().for_peer(admin);
@@ -138,7 +138,7 @@ async fn run(load: Load) -> usize {
                 let path = format!("/api/v1/namespaces/ns-{}/configmaps", n % load.namespaces);
                 let map = json!({"metadata": {"name": format!("m{n}")}, "data": {"k": "v".repeat(100)}});
                 assert_eq!(send(&service, post(&path, &map)).await.0, 201);
-                // As a connection does between two requests.
+                // Yields, as a connection does between two requests.
                 tokio::task::yield_now().await;
             }
         });
@@ -154,14 +154,14 @@ async fn run(load: Load) -> usize {
 }
 
 #[tokio::test]
-async fn readers_get_everything_and_the_others_are_cut_off_without_blocking_anybody() {
+async fn readers_get_all_events_and_slow_watchers_expire_without_blocking_others() {
     let load = Load { watchers: 60, slow: 6, writers: 20, objects: 1200, namespaces: 6, history: 400 };
     assert_eq!(run(load).await, 0);
 }
 
 #[tokio::test]
-async fn readers_that_fall_behind_list_again_and_miss_nothing() {
-    // The history is shorter than what the writers do while a watcher has its turn.
+async fn readers_that_fall_behind_relist_and_miss_nothing() {
+    // The history is shorter than the number of writes while a watcher is scheduled.
     let load = Load { watchers: 12, slow: 6, writers: 20, objects: 600, namespaces: 2, history: 8 };
     assert!(run(load).await > 0);
 }

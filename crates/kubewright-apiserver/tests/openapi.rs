@@ -1,4 +1,4 @@
-//! `/openapi/v3` and `/openapi/v2` over HTTP: what clients may keep, and for how long.
+//! Tests of `/openapi/v3` and `/openapi/v2` over HTTP, including caching.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -7,7 +7,7 @@ use kubewright_apiserver::{ApiServer, authn::User};
 use serde_json::Value;
 use tower::ServiceExt;
 
-/// The status, the headers and the body of an answer.
+/// Status, headers and body of a response.
 struct Answer {
     status: StatusCode,
     headers: http::HeaderMap,
@@ -38,7 +38,7 @@ async fn get(server: &ApiServer, path: &str, headers: &[(&str, &str)]) -> Answer
 }
 
 #[tokio::test]
-async fn the_index_leads_to_documents_that_never_change() {
+async fn the_index_links_to_immutable_documents() {
     let server = ApiServer::builder().in_process().unwrap();
     let index = get(&server, "/openapi/v3", &[]).await.json();
     for (path, entry) in index["paths"].as_object().unwrap() {
@@ -52,7 +52,7 @@ async fn the_index_leads_to_documents_that_never_change() {
 }
 
 #[tokio::test]
-async fn who_has_a_document_is_told_so() {
+async fn a_matching_etag_gets_304() {
     let server = ApiServer::builder().in_process().unwrap();
     for path in ["/openapi/v3/apis/apps/v1", "/openapi/v2"] {
         let found = get(&server, path, &[]).await;
@@ -65,7 +65,7 @@ async fn who_has_a_document_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_old_hash_leads_to_the_new_one() {
+async fn an_old_hash_redirects_to_the_new_one() {
     let server = ApiServer::builder().in_process().unwrap();
     let moved = get(&server, "/openapi/v3/api/v1?hash=OLD", &[]).await;
     assert_eq!(moved.status, StatusCode::MOVED_PERMANENTLY);
@@ -73,7 +73,7 @@ async fn an_old_hash_leads_to_the_new_one() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_and_other_forms_are_refused() {
+async fn unknown_documents_are_not_found_and_other_media_types_are_rejected() {
     let server = ApiServer::builder().in_process().unwrap();
     assert_eq!(get(&server, "/openapi/v3/apis/nobody/v1", &[]).await.status, StatusCode::NOT_FOUND);
     let protobuf = [("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")];

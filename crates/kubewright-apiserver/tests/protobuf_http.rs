@@ -1,4 +1,4 @@
-//! Protobuf over HTTP, as Go's typed clients speak it.
+//! Tests of protobuf over HTTP, as Go's typed clients use it.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -8,8 +8,8 @@ use kubewright_apiserver::{
     ApiServer,
     authn::User,
     http::{ApiBody, ApiService},
-    protobuf,
 };
+use kubewright_schema::protobuf;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -49,7 +49,7 @@ fn config_map(name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn objects_lists_and_refusals_travel_as_protobuf() {
+async fn objects_lists_and_errors_are_sent_as_protobuf() {
     let server = ApiServer::builder().in_process().unwrap();
     let service = service(&server);
     let (status, created) = answer(&service, "POST", MAPS, config_map("a")).await;
@@ -66,7 +66,7 @@ async fn objects_lists_and_refusals_travel_as_protobuf() {
 }
 
 #[tokio::test]
-async fn the_same_object_in_both_forms_is_the_same_object() {
+async fn json_and_protobuf_requests_give_equal_objects() {
     let server = ApiServer::builder().in_process().unwrap();
     let service = service(&server);
     let mut deployment = json!({
@@ -100,7 +100,7 @@ async fn the_same_object_in_both_forms_is_the_same_object() {
 }
 
 #[tokio::test]
-async fn delete_options_decide_as_protobuf_too() {
+async fn delete_options_can_be_protobuf() {
     let server = ApiServer::builder().in_process().unwrap();
     let service = service(&server);
     answer(&service, "POST", MAPS, config_map("a")).await;
@@ -115,7 +115,7 @@ async fn delete_options_decide_as_protobuf_too() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_documents_are_refused() {
+async fn invalid_bodies_are_rejected() {
     let server = ApiServer::builder().in_process().unwrap();
     let service = service(&server);
     let message = async |body: &[u8]| {
@@ -148,14 +148,14 @@ async fn a_watch_is_a_sequence_of_frames() {
         let (length, event) = frame.split_at(4);
         assert_eq!(u32::from_be_bytes(length.try_into().unwrap()) as usize, event.len());
         assert_eq!(&event[2..2 + expected.len()], expected);
-        // Behind the type: an object field with a RawExtension with a document.
+        // After the type: an object field with a RawExtension with a document.
         let at = event.windows(4).position(|four| four == b"k8s\0").unwrap();
         assert_eq!(protobuf::decode(&event[at..]).unwrap()["kind"], "ConfigMap");
     }
 }
 
 #[tokio::test]
-async fn partial_objects_come_as_protobuf_and_tables_as_json() {
+async fn partial_objects_are_sent_as_protobuf_and_tables_as_json() {
     let server = ApiServer::builder().in_process().unwrap();
     let service = service(&server);
     answer(&service, "POST", MAPS, config_map("a")).await;

@@ -1,4 +1,4 @@
-//! The server as its users meet it: a `kube::Client` in process, and on TLS.
+//! Tests of the server through a `kube::Client`, in process and over TLS.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
-use kubewright_apiserver::{ApiServer, authz::Mode, storage::Retention};
+use kubewright_apiserver::{ApiServer, authz::Mode};
+use kubewright_storage::Retention;
 use serde_json::json;
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
@@ -43,7 +44,7 @@ async fn a_client_in_process_creates_reads_replaces_and_deletes() {
 }
 
 #[tokio::test]
-async fn writing_the_same_again_is_no_write() {
+async fn an_update_without_changes_is_no_write() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());
     let created = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
@@ -52,7 +53,7 @@ async fn writing_the_same_again_is_no_write() {
 }
 
 #[tokio::test]
-async fn a_client_patches_in_all_four_forms() {
+async fn a_client_can_use_all_patch_types() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());
     let applied = |value: &str| {
@@ -72,7 +73,7 @@ async fn a_client_patches_in_all_four_forms() {
     let keys: Vec<_> = patched.data.unwrap().into_keys().collect();
     assert_eq!(keys, ["json", "k", "merge", "strategic"]);
 
-    // An applier that leaves its fields out gives up those and no others.
+    // An applier that omits its fields gives up those and no others.
     let none = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let given_up = maps.patch("a", &mine, &Patch::Apply(none)).await.unwrap();
     let keys: Vec<_> = given_up.data.unwrap().into_keys().collect();
@@ -80,7 +81,7 @@ async fn a_client_patches_in_all_four_forms() {
 }
 
 #[tokio::test]
-async fn an_apply_meets_the_owner_of_a_field_and_takes_it_over_only_by_force() {
+async fn an_apply_conflicts_with_the_owner_of_a_field_unless_forced() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());
     let config = |value: &str| {
@@ -100,7 +101,7 @@ async fn an_apply_meets_the_owner_of_a_field_and_takes_it_over_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_scale_that_makes_no_sense_is_refused_and_scales_nothing() {
+async fn an_invalid_scale_is_rejected_without_scaling() {
     let server = ApiServer::builder().in_process().unwrap();
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let deployment = json!({
@@ -130,7 +131,7 @@ async fn a_scale_that_makes_no_sense_is_refused_and_scales_nothing() {
 }
 
 #[tokio::test]
-async fn pages_show_the_state_of_the_first_page() {
+async fn pages_have_the_state_of_the_first_page() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());
     for n in 0..7 {
@@ -167,7 +168,7 @@ async fn a_watch_shows_changes_in_order_and_compaction_ends_it_with_410() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_marks_the_end_of_what_exists() {
+async fn a_streaming_list_ends_with_a_bookmark() {
     let server = ApiServer::builder().in_process().unwrap();
     let maps = maps(server.client());
     maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
@@ -178,8 +179,8 @@ async fn a_streaming_list_marks_the_end_of_what_exists() {
 }
 
 #[tokio::test]
-async fn a_slow_watcher_is_cut_off_while_writers_go_on() {
-    let retention = Retention { events: 8, bytes: 1 << 20 };
+async fn a_slow_watcher_expires_without_blocking_writers() {
+    let retention = Retention::default().with_events(8).with_bytes(1 << 20);
     let server = ApiServer::builder().retention(retention).in_process().unwrap();
     let maps = maps(server.client());
     let start = maps.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
@@ -204,7 +205,7 @@ async fn the_same_seed_and_requests_give_the_same_names_and_uids() {
 }
 
 #[tokio::test]
-async fn on_tls_the_kubeconfig_of_the_administrator_works_and_nobody_else_gets_in() {
+async fn over_tls_only_the_kubeconfig_of_the_administrator_works() {
     let running = ApiServer::builder().start().await.unwrap();
     let yaml = running.kubeconfig();
     let kubeconfig = kube::config::Kubeconfig::from_yaml(&yaml).unwrap();
@@ -224,7 +225,7 @@ async fn on_tls_the_kubeconfig_of_the_administrator_works_and_nobody_else_gets_i
 }
 
 #[tokio::test]
-async fn always_deny_refuses_even_administrators() {
+async fn always_deny_denies_even_administrators() {
     let server = ApiServer::builder().authorization([Mode::AlwaysDeny]).in_process().unwrap();
     let refused = maps(server.client()).get("a").await.unwrap_err();
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 403));

@@ -1,6 +1,6 @@
 //! The `kubewright` command.
 //!
-//! `kubewright up` runs an API server in this process; further commands join it here, one module each.
+//! `kubewright up` runs an API server in this process. Each command is a module.
 
 mod up;
 
@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 
-/// A request is some hundred small allocations, and a server holds as many objects as there are: the allocator of the
-/// system spends a quarter of its time on the first and leaves holes between the second.
+/// A request makes hundreds of small allocations, and a server holds many objects: the system's allocator
+/// spends a quarter of the CPU time on the former and fragments memory with the latter.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Kubernetes operators: write, test and run them.
+/// Write, test and run Kubernetes operators.
 #[derive(Debug, Parser)]
 #[command(name = "kubewright", version)]
 struct Cli {
@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a Kubernetes API server in this process until told to stop.
+    /// Run a Kubernetes API server in this process until it is stopped.
     Up(up::Args),
 }
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a command speaks to its user")]
+#[expect(clippy::print_stderr, reason = "errors of a command go to standard error")]
 fn fail(message: &str) -> ExitCode {
     eprintln!("error: {message}");
     ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! `kubewright up`: a cluster's API server on TLS, ready in milliseconds.
+//! `kubewright up`: runs a cluster's API server on TLS.
 
 use std::{
     fs,
@@ -11,45 +11,46 @@ use clap::ValueEnum;
 use kubewright_apiserver::{ApiServer, authn::token_file::TokenFile, authz::Mode};
 use kubewright_cluster::{Cluster, ClusterError};
 
-/// What runs besides the API server.
+/// Controllers that run besides the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Controllers {
-    /// Nothing.
+    /// No controllers.
     None,
     /// The built-in controllers.
     All,
 }
 
-/// The options of `kubewright up`.
+/// Options of `kubewright up`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address to listen on; port 0 is any free one.
+    /// The address to listen on; port 0 for any free port.
     #[arg(long, default_value = "127.0.0.1:6443")]
     bind: SocketAddr,
     /// Users by static token: lines of `token,user,uid,"group1,group2"`.
     #[arg(long, value_name = "CSV")]
     token_auth_file: Option<PathBuf>,
-    /// An authority whose client certificates are believed.
+    /// The CA of client certificates.
     #[arg(long, value_name = "PEM")]
     client_ca_file: Option<PathBuf>,
     /// Authorisers, in order: RBAC, `AlwaysAllow`, `AlwaysDeny`.
     #[arg(long, value_delimiter = ',', default_value = "RBAC")]
     authorization_mode: Vec<Mode>,
-    /// Where to write a kubeconfig for an administrator.
+    /// The kubeconfig file to write, with the rights of an administrator.
     #[arg(long, value_name = "FILE", default_value = "kubewright.kubeconfig")]
     kubeconfig_out: PathBuf,
     /// The built-in controllers to run.
     #[arg(long, value_enum, default_value = "none")]
     controllers: Controllers,
-    /// How many simulated nodes to run.
+    /// The number of simulated nodes.
     #[arg(long, default_value_t = 0)]
     nodes: u32,
-    /// Where to keep the cluster, so that acknowledged writes survive even a kill; without it, it lives in memory.
+    /// The directory of the durable storage, in which acknowledged writes survive SIGKILL; without it the
+    /// cluster is in memory.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }
 
-/// Why `kubewright up` did not come up.
+/// Error of `kubewright up`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpError {
     #[error("cannot read {path}: {source}")]
@@ -70,7 +71,7 @@ fn read(path: &Path) -> Result<String, UpError> {
     fs::read_to_string(path).map_err(|source| UpError::Read { path: path.to_owned(), source })
 }
 
-/// A kubeconfig holds a private key: only its owner may read it.
+/// Writes a file that only its owner can read: a kubeconfig has a private key.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -106,7 +107,7 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
     let server = cluster.listening().ok_or(UpError::NotListening)?;
     write_private(&args.kubeconfig_out, &server.kubeconfig())
         .map_err(|source| UpError::Kubeconfig { path: args.kubeconfig_out.clone(), source })?;
-    say(&format!(
+    print_line(&format!(
         "kubewright is ready on https://{}; use it with: kubectl --kubeconfig {} get namespaces",
         server.address(),
         args.kubeconfig_out.display()
@@ -116,8 +117,8 @@ pub(crate) async fn run(args: Args) -> Result<(), UpError> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the one line that scripts wait for")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "scripts wait for this line")]
+fn print_line(line: &str) {
     println!("{line}");
 }
 

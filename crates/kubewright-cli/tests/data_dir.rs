@@ -1,4 +1,4 @@
-//! `kubewright up --data-dir`: what was acknowledged survives SIGKILL.
+//! `kubewright up --data-dir`: acknowledged writes survive SIGKILL.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ use kube::{
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
-/// A server in a process of its own. Dropping it kills it.
+/// Server in a process of its own, killed when it is dropped.
 struct Server {
     child: Child,
     port: u16,
@@ -34,13 +34,14 @@ impl Drop for Server {
     }
 }
 
-/// The command; `blocks` limits the size of every file that it writes, in units of 512 bytes.
+/// The command; `blocks` limits the size of each file that it writes, in units of 512 bytes.
 fn command(directory: &Path, port: u16, blocks: Option<u32>) -> Command {
     let mut command = match blocks {
         None => Command::new(env!("CARGO_BIN_EXE_kubewright")),
         Some(blocks) => {
             let mut shell = Command::new("sh");
-            // Beyond the limit the system sends a signal; ignored, the write fails as on a full disk.
+            // Beyond the limit the kernel sends a signal; if it is ignored, the write fails as on a full
+            // disk.
             shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
             shell.arg(env!("CARGO_BIN_EXE_kubewright"));
             shell
@@ -85,12 +86,12 @@ fn map(name: &str, value: u64) -> ConfigMap {
     }
 }
 
-/// What a writer knows of one of its objects.
+/// State of one object as its writer knows it.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Known {
-    /// Value and version that were acknowledged; `None` when nothing was, or the deletion was.
+struct WriterState {
+    /// The acknowledged value and version; `None` if there is no acknowledged write, or it was a deletion.
     acknowledged: Option<(u64, u64)>,
-    /// A write whose answer never came.
+    /// A write without a response.
     in_doubt: Option<Write>,
 }
 
@@ -110,13 +111,13 @@ fn value(map: &ConfigMap) -> u64 {
     data["value"].parse().unwrap()
 }
 
-/// Writes until the server is gone.
+/// Writes until the server is killed.
 async fn write(
     maps: Api<ConfigMap>,
     writer: usize,
-    mut known: Vec<Known>,
+    mut known: Vec<WriterState>,
     acks: mpsc::UnboundedSender<()>,
-) -> Vec<Known> {
+) -> Vec<WriterState> {
     for turn in 0u64.. {
         let n = usize::try_from(turn * 7 + turn / 3).unwrap() % known.len();
         let name = format!("w{writer}-{n}");
@@ -147,15 +148,15 @@ async fn write(
                 }
             }
             Err(kube::Error::Api(status)) => panic!("{name} was refused: {status:?}"),
-            // The connection broke: nobody knows whether the last write happened.
+            // The connection broke: the last write may or may not have happened.
             Err(_) => break,
         }
     }
     known
 }
 
-/// Compares what a writer knows with what is there, and learns what became of its last write.
-fn check(found: &BTreeMap<String, ConfigMap>, writer: usize, known: &mut [Known]) {
+/// Compares the writer's state with the stored objects, and resolves its last write.
+fn check(found: &BTreeMap<String, ConfigMap>, writer: usize, known: &mut [WriterState]) {
     for (n, mine) in known.iter_mut().enumerate() {
         let name = format!("w{writer}-{n}");
         let there = found.get(&name).map(|map| (value(map), version(map)));
@@ -170,21 +171,21 @@ fn check(found: &BTreeMap<String, ConfigMap>, writer: usize, known: &mut [Known]
             let newer = there.is_none_or(|(_, v)| mine.acknowledged.is_none_or(|(_, old)| v > old));
             assert!(newer, "{name}: a later write has an earlier version");
         }
-        *mine = Known { acknowledged: there, in_doubt: None };
+        *mine = WriterState { acknowledged: there, in_doubt: None };
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acknowledged_writes_survive_being_killed_under_load_again_and_again() {
+async fn acknowledged_writes_survive_repeated_kills_under_load() {
     const WRITERS: usize = 24;
     let directory = tempfile::tempdir().unwrap();
     let mut server = start(directory.path(), 0, None);
     let port = server.port;
-    // The kubeconfig of the first run is used in all of them.
+    // The kubeconfig of the first run is used in all runs.
     let kubeconfig = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();
-    let mut known = vec![vec![Known::default(); 6]; WRITERS];
+    let mut known = vec![vec![WriterState::default(); 6]; WRITERS];
     let (mut last_version, mut uid) = (0, None);
-    // After this many acknowledgements the server is killed, with most writers in flight.
+    // The server is killed after this many acknowledgements, with most writers in flight.
     for kill_after in [40, 333, 1, 170, 97, 260] {
         let (acks, mut acked) = mpsc::unbounded_channel();
         let mut writers = JoinSet::new();
@@ -224,7 +225,7 @@ async fn acknowledged_writes_survive_being_killed_under_load_again_and_again() {
 }
 
 #[tokio::test]
-async fn history_from_before_a_restart_is_gone_and_tokens_are_still_good() {
+async fn after_a_restart_old_history_is_compacted_and_tokens_are_valid() {
     let directory = tempfile::tempdir().unwrap();
     let server = start(directory.path(), 0, None);
     let kubeconfig = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();
@@ -269,7 +270,7 @@ async fn a_second_server_on_the_same_directory_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_is_a_500_and_loses_nothing_that_was_acknowledged() {
+async fn a_full_disk_is_a_500_and_loses_no_acknowledged_write() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = start(directory.path(), 0, Some(800));
     let kubeconfig = std::fs::read_to_string(directory.path().join("kubeconfig")).unwrap();
@@ -298,7 +299,7 @@ async fn a_full_disk_is_a_500_and_loses_nothing_that_was_acknowledged() {
     let stored: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
     assert_eq!(refusals.load(Ordering::Relaxed), 8);
     assert!(stored.len() > 8, "only {} writes fitted", stored.len());
-    // Reading goes on. A refused write may have been stored together with one that was not refused, no more.
+    // Reads continue. A refused write may have been stored together with one that was acknowledged.
     let shown = api.list(&ListParams::default()).await.unwrap().items.len();
     assert!((stored.len()..stored.len() + 8).contains(&shown), "{shown} of {}", stored.len());
     server.child.kill().unwrap();

@@ -1,10 +1,10 @@
-//! kubectl against `kubewright up`: the scripts in `tests/kubectl`, each against a server of its own.
+//! kubectl against `kubewright up`: runs the scripts in `tests/kubectl`, each against a server of its own.
 //!
-//! A script is what a user would see in a terminal. `$ ` begins a command (`> ` continues it), and what follows is what
-//! it must print, errors included: `*` stands for any text in a line, a line `...` for any lines, and `[1]` for the exit
-//! code of a command that must fail. Lines that begin with `#` are for the reader.
+//! A script looks like a terminal session. `$ ` begins a command (`> ` continues it), followed by the
+//! expected output, errors included: `*` matches any text in a line, a line `...` any lines, and `[1]` is the
+//! exit code of a command that must fail. Lines that begin with `#` are comments.
 //!
-//! kubectl is taken from `$KUBECTL`, or from where `make real` puts it. Without it the scripts are skipped.
+//! kubectl is taken from `$KUBECTL`, or from where `make real` builds it. Without it the scripts are skipped.
 
 use std::{
     io::{BufRead, BufReader},
@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-/// A command that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time-out of a command.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn kubectl() -> Option<PathBuf> {
     if let Some(given) = std::env::var_os("KUBECTL") {
@@ -27,7 +27,7 @@ fn kubectl() -> Option<PathBuf> {
     Some(cache.join("v1.37.0/kubectl")).filter(|path| path.exists())
 }
 
-/// `kubewright up`, as long as it is needed.
+/// A running `kubewright up`.
 struct Up {
     process: Child,
     folder: tempfile::TempDir,
@@ -44,12 +44,12 @@ impl Up {
             .expect("kubewright starts");
         let mut ready = String::new();
         let output = process.stdout.take().expect("a pipe was asked for");
-        BufReader::new(output).read_line(&mut ready).expect("one line tells that it is ready");
+        BufReader::new(output).read_line(&mut ready).expect("the line that reports readiness");
         assert!(ready.contains("is ready on https://127.0.0.1:"), "{ready:?}");
         Self { process, folder }
     }
 
-    /// Runs a command in the folder of the script; its output and exit code.
+    /// Runs a command in the directory of the script; returns its output and exit code.
     fn run(&self, kubectl: &Path, command: &str) -> (String, i32) {
         let folder = self.folder.path();
         let search = std::env::var_os("PATH").unwrap_or_default();
@@ -70,8 +70,8 @@ impl Up {
             .expect("sh starts");
         let (done, result) = mpsc::channel();
         std::thread::spawn(move || done.send(child.wait_with_output()));
-        let output = result.recv_timeout(PATIENCE);
-        let output = output.unwrap_or_else(|_| panic!("$ {command}\nhas not ended after {PATIENCE:?}"));
+        let output = result.recv_timeout(TIMEOUT);
+        let output = output.unwrap_or_else(|_| panic!("$ {command}\nhas not ended after {TIMEOUT:?}"));
         let output = output.expect("its output can be read");
         (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code().unwrap_or(-1))
     }
@@ -84,7 +84,7 @@ impl Drop for Up {
     }
 }
 
-/// A command and what it must print.
+/// A command and its expected output.
 #[derive(Debug)]
 struct Step {
     line: usize,
@@ -118,8 +118,8 @@ fn parse(script: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a line is as a pattern says.
-fn fits(pattern: &str, line: &str) -> bool {
+/// Whether a line matches a pattern.
+fn matches_line(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let mut parts: Vec<&str> = parts.collect();
@@ -131,20 +131,20 @@ fn fits(pattern: &str, line: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Whether lines are as patterns say; `...` is any number of them.
-fn all_fit(patterns: &[String], lines: &[&str]) -> bool {
+/// Whether lines match patterns; `...` matches any number of lines.
+fn matches_all(patterns: &[String], lines: &[&str]) -> bool {
     match patterns.split_first() {
         None => lines.is_empty(),
-        Some((any, rest)) if any == "..." => (0..=lines.len()).any(|skip| all_fit(rest, &lines[skip..])),
-        Some((pattern, rest)) => {
-            lines.split_first().is_some_and(|(line, more)| fits(pattern, line) && all_fit(rest, more))
-        }
+        Some((any, rest)) if any == "..." => (0..=lines.len()).any(|skip| matches_all(rest, &lines[skip..])),
+        Some((pattern, rest)) => lines
+            .split_first()
+            .is_some_and(|(line, more)| matches_line(pattern, line) && matches_all(rest, more)),
     }
 }
 
-fn play(name: &str) {
+fn run_script(name: &str) {
     let Some(kubectl) = kubectl() else {
-        #[expect(clippy::print_stderr, reason = "who runs the tests must know what they did not show")]
+        #[expect(clippy::print_stderr, reason = "skipped tests must be visible")]
         let () = eprintln!("skipped: there is no kubectl; build one with `make real`, or set KUBECTL");
         return;
     };
@@ -156,7 +156,7 @@ fn play(name: &str) {
         let (output, code) = up.run(&kubectl, &step.command);
         let lines: Vec<&str> = output.trim_end_matches('\n').split('\n').collect();
         let lines = if output.is_empty() { &[][..] } else { &lines[..] };
-        if code != step.code || !all_fit(&step.output, lines) {
+        if code != step.code || !matches_all(&step.output, lines) {
             wrong.push(format!(
                 "{name}:{}\n$ {}\nexpected [{}]:\n{}\nfound [{code}]:\n{output}",
                 step.line,
@@ -173,15 +173,15 @@ macro_rules! scripts {
     ($($test:ident: $file:literal,)*) => {
         $(#[test]
         fn $test() {
-            play($file);
+            run_script($file);
         })*
 
         #[test]
-        fn every_script_is_played() {
+        fn every_script_has_a_test() {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl");
             for entry in std::fs::read_dir(folder).expect("the scripts are beside the test") {
                 let name = entry.expect("a file").file_name();
-                assert!([$($file),*].iter().any(|played| name == **played), "nobody plays {name:?}");
+                assert!([$($file),*].iter().any(|file| name == **file), "there is no test for {name:?}");
             }
         }
     };
@@ -201,10 +201,15 @@ scripts! {
 #[test]
 fn patterns_match_lines_and_gaps() {
     let all = |patterns: &[&str], lines: &[&str]| {
-        all_fit(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), lines)
+        matches_all(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), lines)
     };
-    assert!(fits("a*c", "abc") && fits("*", "") && fits("a", "a") && fits("*b*", "abc"));
-    assert!(!fits("a*c", "ab") && !fits("a", "ab") && !fits("b*", "ab"));
+    assert!(
+        matches_line("a*c", "abc")
+            && matches_line("*", "")
+            && matches_line("a", "a")
+            && matches_line("*b*", "abc")
+    );
+    assert!(!matches_line("a*c", "ab") && !matches_line("a", "ab") && !matches_line("b*", "ab"));
     assert!(all(&["a", "...", "d"], &["a", "b", "c", "d"]) && all(&["...", "d"], &["d"]));
     assert!(!all(&["a", "..."], &["b"]) && !all(&["a"], &["a", "b"]));
 }

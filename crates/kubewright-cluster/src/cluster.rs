@@ -1,4 +1,4 @@
-//! The cluster itself: an API server and a manager that runs the built-in controllers.
+//! In-process cluster: an API server and a manager that runs the built-in controllers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,126 +13,130 @@ use tokio::task::JoinHandle;
 
 use crate::{
     ControllerContext,
-    fork::Plan,
-    harness::{Changes, Journals, Watched},
+    fork::StartOptions,
+    harness::{ChangeWatcher, Changes, Journals},
     lifecycle,
     nodes::{self, NodeTemplate},
     objects::FIELD_MANAGER,
     policy, services,
     volumes::{self, provisioner},
     workloads,
-    writes::created,
+    writes::ignore_already_exists,
 };
 
-/// Why a cluster did not start.
+/// Error of starting or forking a cluster.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClusterError {
-    /// Its API server did not.
+    /// The API server did not start.
     #[error(transparent)]
     Server(#[from] StartError),
-    /// Its controllers did not.
+    /// The built-in controllers did not start.
     #[error("the built-in controllers did not start: {0}")]
     Controllers(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It cannot be forked: its storage is not ours.
-    #[error("an attached cluster is somebody else's and cannot be forked: fork one that runs in the process")]
+    /// The storage of an attached cluster is not in this process.
+    #[error("an attached cluster cannot be forked: its storage is not in this process")]
     Attached,
-    /// They took too long.
+    /// The built-in controllers did not start in time.
     #[error("the built-in controllers have not started after {0:?}; the log says what they wait for")]
-    Slow(Duration),
+    StartTimeout(Duration),
 }
 
-/// Which of the built-in controllers run.
+/// Selection of the built-in controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Controllers {
-    /// None: an API server by itself, as envtest has it.
+    /// No controllers: an API server only, as in envtest.
     None,
-    /// All of them.
+    /// All controllers.
     #[default]
     All,
 }
 
-/// What a cluster is started with.
+/// Builder of a [`Cluster`].
 #[derive(Debug)]
 #[must_use = "a cluster does nothing until it is started"]
 pub struct ClusterBuilder {
     server: kubewright_apiserver::Builder,
     controllers: Controllers,
     nodes: u32,
-    /// Where virtual time begins, if it is virtual.
+    /// Start of virtual time, if time is virtual.
     start: Option<Timestamp>,
-    /// Whether time may be hurried where it cannot be virtual.
-    hurried: bool,
+    /// Whether [`Cluster::advance`] may move the runtime's time of an attached cluster.
+    fast_forward: bool,
 }
 
 impl ClusterBuilder {
-    /// The API server; by default one with its own defaults.
+    /// Sets the API server; by default one with default settings.
     pub fn server(mut self, server: kubewright_apiserver::Builder) -> Self {
         self.server = server;
         self
     }
 
-    /// Which of the built-in controllers run; all of them unless said otherwise.
+    /// Selects the built-in controllers; all by default.
     pub fn controllers(mut self, controllers: Controllers) -> Self {
         self.controllers = controllers;
         self
     }
 
-    /// How many simulated nodes there are; none unless said otherwise. With nodes there is a default `StorageClass`,
-    /// `standard`, too.
+    /// Sets the number of simulated nodes; none by default. With nodes there is also a default
+    /// `StorageClass`, `standard`.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// Takes all times from a clock that shows `start` now and follows `tokio::time`: with a paused runtime an hour
-    /// costs nothing.
+    /// Uses a clock that starts at `start` and follows `tokio::time`: with a paused runtime an hour costs
+    /// nothing.
     pub fn virtual_time(mut self, start: Timestamp) -> Self {
         self.start = Some(start);
         self
     }
 
-    /// Lets [`advance`](Cluster::advance) move the time of the runtime, which must be that of the test alone.
+    /// Lets [`advance`](Cluster::advance) move the time of the runtime, which must belong to the test alone.
     #[cfg(feature = "real")]
-    pub(crate) fn hurried(mut self) -> Self {
-        self.hurried = true;
+    pub(crate) fn fast_forward(mut self) -> Self {
+        self.fast_forward = true;
         self
     }
 
-    /// What there will be, with everything that takes its time from the same clock.
-    fn plan(self) -> (kubewright_apiserver::Builder, Plan, Clock) {
+    /// Splits the builder into the server, the options and their common clock.
+    fn options(self) -> (kubewright_apiserver::Builder, StartOptions, Clock) {
         let Self { server, controllers, nodes, start, .. } = self;
-        let plan = Plan { controllers, nodes, virtual_time: start.is_some(), hurried: false };
+        let options = StartOptions { controllers, nodes, virtual_time: start.is_some(), fast_forward: false };
         match start {
-            None => (server, plan, Clock::system()),
-            Some(start) => (server.clock(VirtualClock::starting_at(start)), plan, Clock::starting_at(start)),
+            None => (server, options, Clock::system()),
+            Some(start) => {
+                (server.clock(VirtualClock::starting_at(start)), options, Clock::starting_at(start))
+            }
         }
     }
 
     /// Starts the cluster in this process, without sockets.
     pub async fn start(self) -> Result<Cluster, ClusterError> {
-        let (server, plan, clock) = self.plan();
-        Cluster::over(Server::InProcess(Box::new(server.in_process()?)), plan, clock).await
+        let (server, options, clock) = self.options();
+        Cluster::from_server(Server::InProcess(Box::new(server.in_process()?)), options, clock).await
     }
 
-    /// Joins a control plane that runs somewhere else, with controllers and a time of its own: what is started is the
-    /// simulated nodes and a provisioner for volumes, as ordinary clients of it. Server, controllers and
-    /// [virtual time](Self::virtual_time) of the builder mean nothing here.
+    /// Attaches to a control plane that runs elsewhere, with its own controllers and time: only the simulated
+    /// nodes and a volume provisioner are started, as ordinary clients. The builder's server, controllers and
+    /// [virtual time](Self::virtual_time) are ignored.
     ///
-    /// Such a cluster is for tests that compare: everything of [`harness`](crate::harness) works on it, and
-    /// [`advance`](Cluster::advance) says whose time it is that passes. Its clock shows the machine's time to begin with, and
-    /// follows `tokio::time` from there.
+    /// For tests that compare with a real control plane: all of [`harness`](crate::harness) works on it; see
+    /// [`advance`](Cluster::advance) for time. Its clock starts at the system time and follows `tokio::time`.
     pub async fn attach(self, client: kube::Client) -> Result<Cluster, ClusterError> {
-        let watched = Watched::start(&client).await;
-        let watched = watched.map_err(|error| ClusterError::Controllers(error.into()))?;
-        let Self { nodes, hurried, .. } = self;
-        let plan = Plan { controllers: Controllers::None, nodes, virtual_time: false, hurried };
-        Cluster::over(Server::Attached(watched), plan, Clock::starting_at(Timestamp::now())).await
+        let watcher = ChangeWatcher::start(&client).await;
+        let watcher = watcher.map_err(|error| ClusterError::Controllers(error.into()))?;
+        let Self { nodes, fast_forward, .. } = self;
+        let options =
+            StartOptions { controllers: Controllers::None, nodes, virtual_time: false, fast_forward };
+        Cluster::from_server(Server::Attached(watcher), options, Clock::starting_at(Timestamp::now())).await
     }
 
-    /// Starts the cluster with its API server on TLS.
+    /// Starts the cluster with its API server listening on TLS.
     pub async fn serve(self) -> Result<Cluster, ClusterError> {
-        let (server, plan, clock) = self.plan();
-        Cluster::over(Server::Listening(Box::new(server.start().await?)), plan, clock).await
+        let (server, options, clock) = self.options();
+        Cluster::from_server(Server::Listening(Box::new(server.start().await?)), options, clock).await
     }
 }
 
@@ -140,12 +144,12 @@ impl ClusterBuilder {
 pub(crate) enum Server {
     InProcess(Box<ApiServer>),
     Listening(Box<RunningServer>),
-    /// Somebody else's, and what we see of it.
-    Attached(Watched),
+    /// A control plane elsewhere, and its observed changes.
+    Attached(ChangeWatcher),
 }
 
 impl Server {
-    /// The server, where it is ours.
+    /// The API server, unless the cluster is attached.
     fn embedded(&self) -> Option<&ApiServer> {
         match self {
             Self::InProcess(server) => Some(server),
@@ -158,7 +162,7 @@ impl Server {
         match self {
             Self::InProcess(server) => server.client(),
             Self::Listening(server) => server.server().client(),
-            Self::Attached(watched) => watched.client(),
+            Self::Attached(watcher) => watcher.client(),
         }
     }
 
@@ -166,22 +170,22 @@ impl Server {
         match self {
             Self::InProcess(server) => Changes::stored(server),
             Self::Listening(server) => Changes::stored(server.server()),
-            Self::Attached(watched) => Changes::Watched(watched.clone()),
+            Self::Attached(watcher) => Changes::Watched(watcher.clone()),
         }
     }
 }
 
-/// A cluster that runs. Dropping it stops everything at once; [`stop`](Self::stop) lets writes finish.
+/// Running cluster. Dropping it stops everything at once; [`stop`](Self::stop) lets writes finish.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Before the server: controllers stop before what they talk to.
+    /// Declared before the server, so that controllers are dropped first.
     controllers: Option<Running>,
     server: Server,
-    plan: Plan,
+    options: StartOptions,
     clients: Clients,
     clock: Clock,
     journals: Journals,
-    /// When the cluster was ready, and what has changed since.
+    /// When the cluster was ready.
     began: Timestamp,
     changes: Changes,
 }
@@ -198,11 +202,11 @@ impl Drop for Running {
     }
 }
 
-/// How long controllers may take to start.
-const START: Duration = Duration::from_mins(1);
+/// Time-out for the start of the controllers.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Cluster {
-    /// How a cluster is started.
+    /// Creates a builder.
     ///
     /// ```
     /// use kube::Api;
@@ -216,7 +220,7 @@ impl Cluster {
     /// #     if accounts.get_opt("default").await?.is_some() { break }
     /// #     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     /// # }
-    /// assert!(accounts.get("default").await.is_ok()); // a controller made it
+    /// assert!(accounts.get("default").await.is_ok()); // created by a controller
     /// cluster.stop().await;
     /// # Ok(()) }
     /// ```
@@ -226,7 +230,7 @@ impl Cluster {
             controllers: Controllers::All,
             nodes: 0,
             start: None,
-            hurried: false,
+            fast_forward: false,
         }
     }
 
@@ -235,23 +239,27 @@ impl Cluster {
         Self::builder().start().await
     }
 
-    pub(crate) async fn over(server: Server, plan: Plan, clock: Clock) -> Result<Self, ClusterError> {
+    pub(crate) async fn from_server(
+        server: Server,
+        options: StartOptions,
+        clock: Clock,
+    ) -> Result<Self, ClusterError> {
         let journals = Journals::default();
-        let running = match plan {
-            Plan { controllers: Controllers::None, nodes: 0, .. } => None,
-            plan => Some(run(&server, plan, &clock, &journals).await?),
+        let running = match options {
+            StartOptions { controllers: Controllers::None, nodes: 0, .. } => None,
+            options => Some(run(&server, options, &clock, &journals).await?),
         };
         let clients = Clients::new(server.client());
         let (began, changes) = (clock.now(), server.changes());
-        Ok(Self { controllers: running, server, plan, clients, clock, journals, began, changes })
+        Ok(Self { controllers: running, server, options, clients, clock, journals, began, changes })
     }
 
-    /// A client that may do everything.
+    /// A client with the rights of a cluster administrator.
     pub fn client(&self) -> kube::Client {
         self.server.client()
     }
 
-    /// Clients of other forms, with what they have discovered.
+    /// Typed, dynamic and discovery clients.
     pub(crate) fn clients(&self) -> &Clients {
         &self.clients
     }
@@ -260,11 +268,11 @@ impl Cluster {
         &self.journals
     }
 
-    pub(crate) fn plan(&self) -> Plan {
-        self.plan
+    pub(crate) fn options(&self) -> StartOptions {
+        self.options
     }
 
-    /// The API server, where it is ours.
+    /// The API server, unless the cluster is attached.
     pub(crate) fn embedded(&self) -> Option<&ApiServer> {
         self.server.embedded()
     }
@@ -282,15 +290,15 @@ impl Cluster {
     /// # Panics
     /// On a cluster that is [attached](ClusterBuilder::attach): its API server is not in this process.
     pub fn server(&self) -> &ApiServer {
-        self.server.embedded().expect("the API server of an attached cluster is somebody else's")
+        self.server.embedded().expect("the API server of an attached cluster is not in this process")
     }
 
-    /// Whether the control plane is somebody else's, with a time of its own.
+    /// Whether the control plane runs elsewhere; see [`ClusterBuilder::attach`].
     pub fn is_attached(&self) -> bool {
         self.server.embedded().is_none()
     }
 
-    /// The API server with its address and kubeconfig, when it listens.
+    /// The API server with its address and kubeconfig, if it listens.
     pub fn listening(&self) -> Option<&RunningServer> {
         match &self.server {
             Server::InProcess(_) | Server::Attached(_) => None,
@@ -298,7 +306,7 @@ impl Cluster {
         }
     }
 
-    /// What time it is in the cluster.
+    /// The clock of the cluster.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -308,7 +316,7 @@ impl Cluster {
         let Self { controllers, server, .. } = self;
         if let Some(mut running) = controllers {
             running.manager.stop();
-            // A manager keeps its own time for this.
+            // The manager has its own grace period.
             let _ = (&mut running.task).await;
         }
         if let Server::Listening(server) = server {
@@ -319,11 +327,11 @@ impl Cluster {
 
 async fn run(
     server: &Server,
-    plan: Plan,
+    options: StartOptions,
     clock: &Clock,
     journals: &Journals,
 ) -> Result<Running, ClusterError> {
-    let Plan { controllers, nodes: count, .. } = plan;
+    let StartOptions { controllers, nodes: count, .. } = options;
     let certificate = match server {
         Server::InProcess(_) | Server::Attached(_) => "",
         Server::Listening(server) => server.certificate(),
@@ -369,12 +377,12 @@ async fn run(
         }
     });
     let running = Running { manager: handle.clone(), task };
-    if tokio::time::timeout(START, handle.leading()).await.is_err() {
-        return Err(ClusterError::Slow(START));
+    if tokio::time::timeout(START_TIMEOUT, handle.elected()).await.is_err() {
+        return Err(ClusterError::StartTimeout(START_TIMEOUT));
     }
     if count > 0 {
         let class = provisioner::standard_class();
-        created(handle.own_cluster().client().create(&class).await)
+        ignore_already_exists(handle.own_cluster().client().create(&class).await)
             .map_err(|error| ClusterError::Controllers(error.into()))?;
     }
     Ok(running)

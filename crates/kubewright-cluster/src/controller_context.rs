@@ -131,9 +131,5 @@ pub(crate) fn record(
     regarding: &(impl kubewright::events::Regarding + ?Sized),
     note: &Note,
 ) {
-    if note.warning {
-        recorder.warning(regarding, note.reason.as_str(), note.message.as_str());
-    } else {
-        recorder.normal(regarding, note.reason.as_str(), note.message.as_str());
-    }
+    recorder.event(regarding).record(note.event_type, note.reason.as_str(), note.message.as_str());
 }

@@ -1,24 +1,26 @@
-//! What a controller says about an object: the reason and text of an event, before anybody has recorded it.
+//! Events that controllers plan to record.
 
-/// An event in words. Plans return notes; the controllers record them.
+use kubewright::events::EventType;
+
+/// Event that a plan asks to record. Plans return them as values; the controllers record them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Whether something is wrong.
-    pub warning: bool,
-    /// One word for machines.
+    /// The type of the event.
+    pub event_type: EventType,
+    /// The reason, in one machine-readable word.
     pub reason: String,
-    /// A sentence for people.
+    /// The human-readable message.
     pub message: String,
 }
 
 impl Note {
-    /// An event that reports a step.
+    /// Creates a normal event.
     pub fn normal(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { warning: false, reason: reason.into(), message: message.into() }
+        Self { event_type: EventType::Normal, reason: reason.into(), message: message.into() }
     }
 
-    /// An event that reports a problem.
+    /// Creates a warning.
     pub fn warning(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { warning: true, reason: reason.into(), message: message.into() }
+        Self { event_type: EventType::Warning, reason: reason.into(), message: message.into() }
     }
 }

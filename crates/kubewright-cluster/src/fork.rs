@@ -1,11 +1,12 @@
-//! Clusters that begin where another one was.
+//! Forks and snapshots of clusters.
 //!
-//! Preparing a cluster can be most of a test: definitions, a filled namespace, a Deployment that is ready. [`Cluster::fork`]
-//! makes a second cluster of the same state; what is stored is shared until one of the two changes it, so it costs the same
-//! for ten objects and for ten thousand. Its controllers are its own and start anew, as after a restart.
+//! Preparing a cluster can be most of a test: definitions, a filled namespace, a Deployment that is ready.
+//! [`Cluster::fork`] starts a second cluster with the same state. Storage is shared copy-on-write, so the
+//! cost does not depend on the number of objects. The fork has controllers of its own, which start as after a
+//! restart.
 //!
-//! [`Cluster::freeze`] is the same for tests that do not share a runtime: a [`Frozen`] cluster is a value that a `static`
-//! can hold, and every test thaws its own copy.
+//! [`Cluster::snapshot`] does the same for tests that do not share a runtime: a [`ClusterSnapshot`] is a
+//! value for a `static`, from which each test starts its own copy.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -32,51 +33,55 @@ use kubewright_apiserver::{
 
 use crate::{Cluster, ClusterError, Controllers, cluster::Server};
 
-/// How a cluster was started, for those that begin where it is.
+/// Options that a cluster was started with, and its forks are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct StartOptions {
     pub(crate) controllers: Controllers,
     pub(crate) nodes: u32,
     pub(crate) virtual_time: bool,
-    /// Whether the time of the runtime is a test's to move.
-    pub(crate) hurried: bool,
+    /// Whether [`Cluster::advance`] may move the runtime's time.
+    pub(crate) fast_forward: bool,
 }
 
-/// A cluster that stands still. Clones are the same; none of them changes.
+/// Immutable state of a cluster. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Frozen {
-    /// Nobody writes to it, so it is what it was.
+pub struct ClusterSnapshot {
+    /// Never written to.
     server: Arc<ApiServer>,
-    plan: Plan,
+    options: StartOptions,
     time: Timestamp,
 }
 
-impl Frozen {
-    /// A cluster that begins where the frozen one was, with controllers and nodes as that one had them. Virtual time goes
-    /// on from there, in the runtime in which this is called.
-    pub async fn thaw(&self) -> Result<Cluster, ClusterError> {
-        let (server, clock) = if self.plan.virtual_time {
+impl ClusterSnapshot {
+    /// Starts a cluster from the snapshot, with the same controllers and nodes. Virtual time continues from
+    /// the snapshot, in the current runtime.
+    pub async fn start(&self) -> Result<Cluster, ClusterError> {
+        let (server, clock) = if self.options.virtual_time {
             (self.server.fork(VirtualClock::starting_at(self.time)), Clock::starting_at(self.time))
         } else {
             (self.server.fork(SystemClock), Clock::system())
         };
-        Cluster::over(Server::InProcess(Box::new(server)), self.plan, clock).await
+        Cluster::from_server(Server::InProcess(Box::new(server)), self.options, clock).await
     }
 }
 
 impl Cluster {
-    /// A second cluster that begins where this one is. Neither sees what the other does from then on.
+    /// Starts a second cluster from the current state. The two are independent from then on.
     ///
-    /// What is stored now is what the fork begins with: to take along what controllers are about to do, let the cluster
-    /// [settle](Self::settled) first. Operators do not come along; [run](Self::run) them in the fork.
+    /// The fork has what is stored now: let the cluster [settle](Self::settled) first to include pending work
+    /// of controllers. Operators are not forked; [run](Self::run) them in the fork.
     pub async fn fork(&self) -> Result<Self, ClusterError> {
-        self.freeze()?.thaw().await
+        self.snapshot()?.start().await
     }
 
-    /// The cluster as it is now, to begin others from.
-    pub fn freeze(&self) -> Result<Frozen, ClusterError> {
+    /// Takes a snapshot of the current state, to start other clusters from.
+    pub fn snapshot(&self) -> Result<ClusterSnapshot, ClusterError> {
         let server = self.embedded().ok_or(ClusterError::Attached)?;
         let time = self.clock().now();
-        Ok(Frozen { server: Arc::new(server.fork(VirtualClock::starting_at(time))), plan: self.plan(), time })
+        Ok(ClusterSnapshot {
+            server: Arc::new(server.fork(VirtualClock::starting_at(time))),
+            options: self.options(),
+            time,
+        })
     }
 }

@@ -1,29 +1,30 @@
-//! A Kubernetes cluster in a process: the embedded API server, the built-in controllers and simulated nodes.
+//! In-process Kubernetes cluster: an embedded API server, the built-in controllers and simulated nodes.
 //!
-//! The controllers here are kubewright controllers like anybody else's: they read from caches, write through clients and
-//! are run by a manager. What each of them decides is written as plain functions from objects to writes, so that the
-//! decision can be read and tested without a cluster.
+//! The controllers are ordinary kubewright controllers: they read from caches, write through clients and are
+//! run by a manager. Decisions are plain functions from objects to writes, so that they can be read and
+//! tested without a cluster.
 //!
-//! - [`Cluster`]: begin here. [`harness`] is what tests do with it, [`test`](macro@test) gives them one.
-//! - [`fork`]: clusters that begin where another one was.
-//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers, each module with a `register`
-//!   function that adds them to a manager.
-//! - [`nodes`]: the scheduler and the simulated kubelets.
-//! - [`ControllerContext`]: what they share.
+//! - [`Cluster`]: entry point. [`harness`] has the methods for tests, [`test`](macro@test) gives a test its
+//!   cluster.
+//! - [`fork`]: forks and snapshots of clusters.
+//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers by topic, each module with a
+//!   `register` function that adds them to a manager.
+//! - [`nodes`]: the scheduler and simulated kubelets.
+//! - [`ControllerContext`]: shared dependencies of the controllers.
 
-// What the attribute expands to names this crate, in its own tests too.
+// The attribute's expansion names this crate, in its own tests too.
 #[cfg(test)]
 #[allow(unused_extern_crates, reason = "the lint does not look into expansions")]
 extern crate self as kubewright_cluster;
 
-/// Refuses tests on a real control plane where the feature for it is off.
+/// Compile error for tests on a real control plane without the feature `real`.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(feature = "real")]
 macro_rules! __real {
     () => {};
 }
-/// Refuses tests on a real control plane where the feature for it is off.
+/// Compile error for tests on a real control plane without the feature `real`.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(not(feature = "real"))]
@@ -53,7 +54,12 @@ mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
 pub use controller_context::ControllerContext;
-pub use fork::Frozen;
+pub use fork::ClusterSnapshot;
 pub use harness::{HarnessError, Manifest, Operator};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

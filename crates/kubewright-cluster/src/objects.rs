@@ -60,7 +60,7 @@ pub(crate) fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {
     i32::try_from(items.into_iter().count()).unwrap_or(i32::MAX)
 }
 
-/// Whether a label selector matches; one that cannot be read matches nothing, and so does none at all.
+/// Whether the label selector matches; an absent or invalid one matches nothing.
 pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(Ok(selector)) = selector.map(|selector| Selector::try_from(selector.clone())) else {
         return false;
@@ -69,7 +69,7 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap
     selector.matches(labels.unwrap_or(&empty))
 }
 
-/// A quantity in thousandths; what cannot be read is none.
-pub(crate) fn thousandths(quantity: Option<&Quantity>) -> i128 {
+/// The quantity in thousandths, as Go's `MilliValue`; 0 if it is absent or invalid.
+pub(crate) fn milli_value(quantity: Option<&Quantity>) -> i128 {
     quantity.and_then(|quantity| quantity::parse_text(&quantity.0)).unwrap_or(0)
 }

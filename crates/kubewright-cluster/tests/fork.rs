@@ -1,4 +1,4 @@
-//! Clusters that begin where another one was.
+//! Forks and snapshots of clusters.
 
 mod support;
 
@@ -9,7 +9,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Pod},
 };
 use kube::{Api, api::ListParams};
-use kubewright_cluster::{Cluster, ClusterError, Frozen};
+use kubewright_cluster::{Cluster, ClusterError, ClusterSnapshot};
 use serde_json::json;
 use support::{WIDGETS, web};
 
@@ -21,7 +21,7 @@ async fn pods(cluster: &Cluster) -> Result<Vec<String>, kube::Error> {
 }
 
 #[kubewright_cluster::test]
-async fn a_fork_goes_its_own_way_with_its_own_controllers(prepared: Cluster) -> Outcome {
+async fn a_fork_is_independent_with_its_own_controllers(prepared: Cluster) -> Outcome {
     prepared.apply(&web(2)).await?;
     prepared.settled().await?;
     let before = pods(&prepared).await?;
@@ -30,8 +30,8 @@ async fn a_fork_goes_its_own_way_with_its_own_controllers(prepared: Cluster) -> 
     let revision = |cluster: &Cluster| cluster.server().registry().storage.revision();
     let version = revision(&prepared);
     let fork = prepared.fork().await?;
-    assert_eq!(pods(&fork).await?, before, "it begins with what was there");
-    assert!(revision(&fork) >= version, "versions go on, so that clients see no step back");
+    assert_eq!(pods(&fork).await?, before, "it starts with the stored objects");
+    assert!(revision(&fork) >= version, "revisions do not go back");
     assert_eq!(fork.clock().now(), prepared.clock().now());
 
     let mut web: Deployment = fork.get("default/web").await?;
@@ -46,12 +46,12 @@ async fn a_fork_goes_its_own_way_with_its_own_controllers(prepared: Cluster) -> 
     drop(fork);
     prepared.delete::<Deployment>("default/web").await?;
     prepared.settled().await?;
-    assert!(pods(&prepared).await?.is_empty(), "the first goes on without the second");
+    assert!(pods(&prepared).await?.is_empty(), "the original continues without the fork");
     Ok(())
 }
 
 #[kubewright_cluster::test(nodes = 0)]
-async fn a_fork_of_a_fork_serves_custom_resources_and_hands_out_free_addresses(cluster: Cluster) -> Outcome {
+async fn a_fork_of_a_fork_serves_custom_resources_and_allocates_free_addresses(cluster: Cluster) -> Outcome {
     cluster.apply(WIDGETS).await?;
     cluster
         .apply("{apiVersion: v1, kind: Service, metadata: {name: first}, spec: {ports: [{port: 80}]}}")
@@ -73,7 +73,7 @@ async fn a_fork_of_a_fork_serves_custom_resources_and_hands_out_free_addresses(c
 }
 
 #[test]
-fn a_frozen_cluster_is_thawed_in_other_runtimes_where_its_time_goes_on() -> Outcome {
+fn a_snapshot_starts_clusters_in_other_runtimes_and_continues_its_time() -> Outcome {
     fn is_shareable<T: Send + Sync + Clone + 'static>(_: &T) {}
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
@@ -82,23 +82,23 @@ fn a_frozen_cluster_is_thawed_in_other_runtimes_where_its_time_goes_on() -> Outc
             .build()
             .expect("a runtime")
     };
-    let frozen: Frozen = runtime().block_on(async {
+    let snapshot: ClusterSnapshot = runtime().block_on(async {
         let start = "2026-01-01T00:00:00Z".parse().expect("a time");
         let cluster = Cluster::builder().virtual_time(start).start().await?;
         cluster.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: old}}").await?;
         cluster.advance(Duration::from_mins(90)).await;
-        let frozen = cluster.freeze()?;
+        let snapshot = cluster.snapshot()?;
         cluster.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: late}}").await?;
-        Ok::<_, Box<dyn std::error::Error>>(frozen)
+        Ok::<_, Box<dyn std::error::Error>>(snapshot)
     })?;
-    is_shareable(&frozen);
+    is_shareable(&snapshot);
     for _ in 0..2 {
         runtime().block_on(async {
-            let cluster = frozen.thaw().await?;
+            let cluster = snapshot.start().await?;
             assert_eq!(cluster.clock().now().to_string(), "2026-01-01T01:30:00Z");
             assert!(cluster.find::<ConfigMap>("default/old").await?.is_some());
-            assert!(cluster.find::<ConfigMap>("default/late").await?.is_none(), "it was frozen before");
-            assert!(cluster.find::<ConfigMap>("default/new").await?.is_none(), "the other copy's");
+            assert!(cluster.find::<ConfigMap>("default/late").await?.is_none(), "created after the snapshot");
+            assert!(cluster.find::<ConfigMap>("default/new").await?.is_none(), "created in the other copy");
             let made = cluster.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: new}}").await?;
             let created = made[0].metadata.creation_timestamp.as_ref().map(|time| time.0.to_string());
             assert_eq!(created.as_deref(), Some("2026-01-01T01:30:00Z"));
@@ -109,7 +109,7 @@ fn a_frozen_cluster_is_thawed_in_other_runtimes_where_its_time_goes_on() -> Outc
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_attached_cannot_be_forked() -> Outcome {
+async fn an_attached_cluster_cannot_be_forked() -> Outcome {
     let other = Cluster::start().await?;
     let attached = Cluster::builder().attach(other.client()).await?;
     assert!(matches!(attached.fork().await, Err(ClusterError::Attached)));

@@ -1,4 +1,4 @@
-//! The controllers at work on a cluster, in virtual time: what users do, damage done by hand, and things in the way.
+//! Lifecycle controllers of a cluster in virtual time.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ fn config_map(name: &str, owner: Option<(&str, &str, &str)>) -> String {
 }
 
 fn uid_of(object: &impl kube::Resource) -> String {
-    object.meta().uid.clone().expect("what the server answers has a uid")
+    object.meta().uid.clone().expect("objects of the server have a uid")
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chain_of_owners_goes_from_the_top_to_the_bottom() -> Outcome {
+async fn a_chain_of_owners_is_collected_from_the_top() -> Outcome {
     let cluster = cluster().await;
     cluster.apply(&config_map("a", None)).await?;
     for (name, above) in [("b", "a"), ("c", "b"), ("d", "c")] {
@@ -47,7 +47,7 @@ async fn a_chain_of_owners_goes_from_the_top_to_the_bottom() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_with_an_owner_that_never_was_is_collected() -> Outcome {
+async fn an_object_whose_owner_never_existed_is_collected() -> Outcome {
     let cluster = cluster().await;
     cluster
         .apply(&config_map("lost", Some(("Secret", "none", "11111111-2222-3333-4444-555555555555"))))
@@ -58,19 +58,16 @@ async fn an_object_with_an_owner_that_never_was_is_collected() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_of_a_kind_that_is_not_served_keeps_its_dependents() -> Outcome {
+async fn an_owner_of_an_unserved_kind_keeps_its_dependents() -> Outcome {
     let cluster = cluster().await;
     cluster.apply(&config_map("kept", Some(("Widget", "w", "11111111-2222-3333-4444-555555555555")))).await?;
     cluster.advance(Duration::from_mins(10)).await;
-    assert!(
-        cluster.find::<ConfigMap>("default/kept").await?.is_some(),
-        "nobody knows whether its owner exists"
-    );
+    assert!(cluster.find::<ConfigMap>("default/kept").await?.is_some(), "its owner may exist");
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_goes_with_everything_in_it_and_can_be_made_again() -> Outcome {
+async fn a_namespace_is_deleted_with_its_content_and_can_be_recreated() -> Outcome {
     let cluster = cluster().await;
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
     cluster.apply(namespace).await?;
@@ -91,7 +88,7 @@ async fn a_namespace_goes_with_everything_in_it_and_can_be_made_again() -> Outco
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_account_comes_back() -> Outcome {
+async fn the_default_service_account_is_recreated() -> Outcome {
     let cluster = cluster().await;
     cluster.settled().await?;
     let before: ServiceAccount = cluster.get("default/default").await?;
@@ -103,7 +100,7 @@ async fn the_default_account_comes_back() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_in_a_secret_is_believed_until_the_secret_goes() -> Outcome {
+async fn a_token_secret_authenticates_until_it_is_deleted() -> Outcome {
     let cluster = cluster().await;
     cluster
         .apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: default}}")
@@ -121,7 +118,7 @@ async fn a_token_in_a_secret_is_believed_until_the_secret_goes() -> Outcome {
     let user = registry.authenticator.token(registry, &token).expect("the token is good");
     assert_eq!(user.name, "system:serviceaccount:default:robot");
     cluster.advance(Duration::from_hours(2)).await;
-    assert!(registry.authenticator.token(registry, &token).is_some(), "it does not run out");
+    assert!(registry.authenticator.token(registry, &token).is_some(), "it does not expire");
     cluster.delete::<Secret>("default/tok").await?;
     cluster.settled().await?;
     assert!(registry.authenticator.token(registry, &token).is_none());
@@ -129,7 +126,7 @@ async fn a_token_in_a_secret_is_believed_until_the_secret_goes() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_of_a_new_role_reach_the_roles_that_collect_them() -> Outcome {
+async fn rules_of_a_new_role_are_aggregated() -> Outcome {
     let cluster = cluster().await;
     cluster
         .apply(
@@ -143,7 +140,7 @@ async fn rules_of_a_new_role_reach_the_roles_that_collect_them() -> Outcome {
         role.rules.iter().flatten().any(|rule| rule.resources.iter().flatten().any(|r| r == "widgets"))
     };
     assert!(has(&cluster.get::<ClusterRole>("view").await?));
-    assert!(has(&cluster.get::<ClusterRole>("admin").await?), "by way of another aggregate");
+    assert!(has(&cluster.get::<ClusterRole>("admin").await?), "through another aggregated role");
     cluster.delete::<ClusterRole>("widgets-view").await?;
     cluster.settled().await?;
     assert!(!has(&cluster.get::<ClusterRole>("admin").await?));
@@ -151,7 +148,7 @@ async fn rules_of_a_new_role_reach_the_roles_that_collect_them() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_gone_after_an_hour() -> Outcome {
+async fn events_are_deleted_after_an_hour() -> Outcome {
     let cluster = cluster().await;
     cluster
         .apply(
@@ -167,7 +164,7 @@ async fn events_are_gone_after_an_hour() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_a_node_that_is_gone_are_removed() -> Outcome {
+async fn pods_of_a_deleted_node_are_deleted() -> Outcome {
     let cluster = cluster().await;
     cluster
         .apply(
@@ -176,7 +173,7 @@ async fn pods_of_a_node_that_is_gone_are_removed() -> Outcome {
         )
         .await?;
     cluster.advance(Duration::from_secs(30)).await;
-    assert!(cluster.find::<Pod>("default/p").await?.is_some(), "a node may be late");
+    assert!(cluster.find::<Pod>("default/p").await?.is_some(), "the node may register late");
     cluster.advance(Duration::from_mins(2)).await;
     assert!(cluster.find::<Pod>("default/p").await?.is_none());
     Ok(())
@@ -192,7 +189,7 @@ fn phase(claim: &PersistentVolumeClaim) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_gets_a_volume_of_its_class_and_takes_it_along() -> Outcome {
+async fn a_claim_is_bound_to_a_provisioned_volume_and_deleted_with_it() -> Outcome {
     let cluster = cluster().await;
     cluster.apply(&format!("{CLASS}Immediate\n")).await?;
     cluster.apply(CLAIM).await?;
@@ -211,7 +208,7 @@ async fn a_claim_gets_a_volume_of_its_class_and_takes_it_along() -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_waits_is_bound_when_its_first_pod_has_a_node() -> Outcome {
+async fn a_claim_that_waits_for_a_consumer_is_bound_when_its_pod_is_scheduled() -> Outcome {
     let cluster = cluster().await;
     cluster.apply(&format!("{CLASS}WaitForFirstConsumer\n")).await?;
     cluster.apply(CLAIM).await?;
@@ -232,7 +229,7 @@ async fn a_claim_that_waits_is_bound_when_its_first_pod_has_a_node() -> Outcome 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_object_is_named() {
+async fn the_error_names_a_missing_object() {
     let cluster = cluster().await;
     let error = cluster.get::<ConfigMap>("default/none").await.unwrap_err();
     assert_eq!(error.to_string(), "there is no ConfigMap default/none");

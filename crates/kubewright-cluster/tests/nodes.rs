@@ -1,4 +1,4 @@
-//! A whole cluster: controllers and simulated nodes, from a manifest to pods behind a Service.
+//! A whole cluster: controllers and simulated nodes, from a manifest to Pods behind a Service.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn a_stateful_set_gets_its_volumes() -> Outcome {
     let claim: PersistentVolumeClaim = cluster.get("default/data-db-1").await?;
     assert_eq!(claim.status.and_then(|status| status.phase).as_deref(), Some("Bound"));
     let class = claim.spec.and_then(|spec| spec.storage_class_name);
-    assert_eq!(class.as_deref(), Some("standard"), "the class of claims that name none");
+    assert_eq!(class.as_deref(), Some("standard"), "the default class");
     let pod: Pod = cluster.get("default/db-1").await?;
     assert!(pod.spec.is_some_and(|spec| spec.node_name.is_some()));
     Ok(())

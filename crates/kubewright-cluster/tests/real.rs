@@ -1,4 +1,4 @@
-//! The same tests in the process and on a real control plane, which comes up where its programs are installed.
+//! Tests in process and on a real control plane, where its programs are installed.
 #![cfg(feature = "real")]
 
 mod support;
@@ -48,8 +48,8 @@ async fn workloads_become_ready_on_simulated_nodes(cluster: Cluster) -> Result<(
     Ok(())
 }
 
-/// Both of these leave everything behind, and neither may find what the other has left.
-async fn finds_nothing_and_leaves_much(cluster: &Cluster) -> Result<(), HarnessError> {
+/// Both tests leave objects behind, and neither may find those of the other.
+async fn starts_empty_and_leaves_objects(cluster: &Cluster) -> Result<(), HarnessError> {
     assert!(cluster.find::<Namespace>("shop").await?.is_none());
     assert!(cluster.find::<ConfigMap>("default/left").await?.is_none());
     cluster.apply(WIDGETS).await?;
@@ -68,13 +68,13 @@ async fn finds_nothing_and_leaves_much(cluster: &Cluster) -> Result<(), HarnessE
 }
 
 #[kubewright_cluster::test(real, nodes = 0)]
-async fn a_test_finds_an_empty_cluster(cluster: Cluster) -> Result<(), HarnessError> {
-    finds_nothing_and_leaves_much(&cluster).await
+async fn a_test_starts_with_an_empty_cluster(cluster: Cluster) -> Result<(), HarnessError> {
+    starts_empty_and_leaves_objects(&cluster).await
 }
 
 #[kubewright_cluster::test(real, nodes = 0)]
-async fn another_test_finds_an_empty_cluster_too(cluster: Cluster) -> Result<(), HarnessError> {
-    finds_nothing_and_leaves_much(&cluster).await
+async fn another_test_starts_with_an_empty_cluster(cluster: Cluster) -> Result<(), HarnessError> {
+    starts_empty_and_leaves_objects(&cluster).await
 }
 
 #[kubewright_cluster::test(real, nodes = 0)]

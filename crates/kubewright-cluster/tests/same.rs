@@ -1,5 +1,5 @@
-//! What the built-in controllers come to, held against the real ones: each test runs in the process and, where the programs
-//! are installed, on kube-apiserver with kube-controller-manager.
+//! Outcomes of the built-in controllers, compared with the real ones: each test runs in process and, where
+//! the programs are installed, on kube-apiserver with kube-controller-manager.
 #![cfg(feature = "real")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 type Outcome = Result<(), HarnessError>;
 
-/// A workload of `nginx` with a name and whatever else its spec has.
+/// A workload of `nginx` with further fields in its spec.
 fn workload(kind: &str, name: &str, more: Value) -> Value {
     let api = if kind == "Job" { "batch/v1" } else { "apps/v1" };
     let pod = json!({"containers": [{"name": "c", "image": "nginx:1"}]});
@@ -37,8 +37,8 @@ fn workload(kind: &str, name: &str, more: Value) -> Value {
     json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// The conditions that hold, in order, each with its reason.
-fn said(conditions: &Value) -> Vec<String> {
+/// The true conditions in order, each with its reason.
+fn true_conditions(conditions: &Value) -> Vec<String> {
     let text = |condition: &Value, key: &str| condition[key].as_str().unwrap_or_default().to_owned();
     let holds = conditions.as_array().into_iter().flatten().filter(|condition| condition["status"] == "True");
     holds.map(|condition| format!("{} {}", text(condition, "type"), text(condition, "reason"))).collect()
@@ -76,13 +76,13 @@ async fn a_rolling_update_ends_with_one_set_of_pods_and_a_second_revision(cluste
     let status = web.status.unwrap_or_default();
     assert_eq!(status.observed_generation, web.metadata.generation);
     assert_eq!((status.updated_replicas, status.available_replicas), (Some(3), Some(3)));
-    let told = said(&json!(status.conditions));
-    assert_eq!(told, ["Available MinimumReplicasAvailable", "Progressing NewReplicaSetAvailable"]);
+    let conditions = true_conditions(&json!(status.conditions));
+    assert_eq!(conditions, ["Available MinimumReplicasAvailable", "Progressing NewReplicaSetAvailable"]);
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_job_completes_and_one_that_fails_too_often_says_so(cluster: Cluster) -> Outcome {
+async fn a_job_completes_or_fails_at_its_backoff_limit(cluster: Cluster) -> Outcome {
     cluster.apply(workload("Job", "good", json!({"completions": 3, "parallelism": 2})).to_string()).await?;
     let mut bad = workload("Job", "bad", json!({"backoffLimit": 0}));
     bad["spec"]["template"]["metadata"]["annotations"] = json!({"sim.kubewright.dev/exit-code": "3"});
@@ -98,17 +98,17 @@ async fn a_job_completes_and_one_that_fails_too_often_says_so(cluster: Cluster) 
     let (status, conditions) = good.await?;
     assert_eq!((status.succeeded, status.failed), (Some(3), None));
     let expected = ["SuccessCriteriaMet CompletionsReached", "Complete CompletionsReached"];
-    assert_eq!(said(&json!(conditions)), expected);
+    assert_eq!(true_conditions(&json!(conditions)), expected);
     let bad = cluster.eventually("the bad job ends", async |c| ended(c, "default/bad").await);
     let (status, conditions) = bad.await?;
     assert_eq!((status.succeeded, status.failed), (None, Some(1)));
     let expected = ["FailureTarget BackoffLimitExceeded", "Failed BackoffLimitExceeded"];
-    assert_eq!(said(&json!(conditions)), expected);
+    assert_eq!(true_conditions(&json!(conditions)), expected);
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_job_with_a_time_to_live_goes_with_its_pods(cluster: Cluster) -> Outcome {
+async fn a_finished_job_is_deleted_with_its_pods_after_its_ttl(cluster: Cluster) -> Outcome {
     cluster.apply(workload("Job", "brief", json!({"ttlSecondsAfterFinished": 0})).to_string()).await?;
     cluster
         .eventually("the job is gone", async |cluster| {
@@ -121,7 +121,7 @@ async fn a_job_with_a_time_to_live_goes_with_its_pods(cluster: Cluster) -> Outco
 }
 
 #[kubewright_cluster::test(real)]
-async fn claims_go_with_their_replicas_where_the_retention_policy_says_so(cluster: Cluster) -> Outcome {
+async fn claims_are_deleted_as_the_retention_policy_says(cluster: Cluster) -> Outcome {
     let claim = json!({"metadata": {"name": "data"}, "spec": {
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     let mut db = workload(
@@ -153,7 +153,7 @@ async fn claims_go_with_their_replicas_where_the_retention_policy_says_so(cluste
 }
 
 #[kubewright_cluster::test(real)]
-async fn every_node_gets_a_daemon(cluster: Cluster) -> Outcome {
+async fn every_node_runs_a_daemon_pod(cluster: Cluster) -> Outcome {
     cluster.apply(workload("DaemonSet", "agent", json!({})).to_string()).await?;
     cluster.settled().await?;
     let agent: DaemonSet = cluster.get("default/agent").await?;
@@ -163,7 +163,7 @@ async fn every_node_gets_a_daemon(cluster: Cluster) -> Outcome {
 }
 
 #[kubewright_cluster::test(real)]
-async fn orphans_stay_and_the_foreground_waits(cluster: Cluster) -> Outcome {
+async fn orphans_are_kept_and_foreground_deletion_waits_for_dependents(cluster: Cluster) -> Outcome {
     for name in ["kept", "gone"] {
         cluster.apply(workload("Deployment", name, json!({"replicas": 1})).to_string()).await?;
     }
@@ -177,12 +177,12 @@ async fn orphans_stay_and_the_foreground_waits(cluster: Cluster) -> Outcome {
     assert_eq!(sets.len(), 1);
     assert!(sets[0].metadata.name.as_deref().unwrap_or_default().starts_with("kept-"));
     assert_eq!(sets[0].metadata.owner_references, None);
-    assert_eq!(all::<Pod>(&cluster).await.len(), 1, "and its pod with it");
+    assert_eq!(all::<Pod>(&cluster).await.len(), 1, "and so is its pod");
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
-async fn budgets_and_quotas_count_the_same(cluster: Cluster) -> Outcome {
+async fn budgets_and_quotas_have_the_same_status(cluster: Cluster) -> Outcome {
     cluster
         .apply(
             "
@@ -193,7 +193,8 @@ async fn budgets_and_quotas_count_the_same(cluster: Cluster) -> Outcome {
 ",
         )
         .await?;
-    // What is made before the first count is not counted by admission, and not by the real controller for minutes.
+    // Objects created before the first sync are not counted by admission, and by the real controller only
+    // minutes later.
     cluster.settled().await?;
     cluster.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}").await?;
     cluster.apply(workload("Deployment", "web", json!({"replicas": 3})).to_string()).await?;
@@ -203,7 +204,7 @@ async fn budgets_and_quotas_count_the_same(cluster: Cluster) -> Outcome {
     let counts =
         ["expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed"].map(|key| &status[key]);
     assert_eq!(counts, [3, 3, 2, 1].map(Value::from).each_ref());
-    assert_eq!(said(&status["conditions"]), ["DisruptionAllowed SufficientPods"]);
+    assert_eq!(true_conditions(&status["conditions"]), ["DisruptionAllowed SufficientPods"]);
     let used = cluster
         .eventually("the quota has counted", async |cluster| {
             let quota: ResourceQuota = cluster.get("default/all").await?;
@@ -213,13 +214,13 @@ async fn budgets_and_quotas_count_the_same(cluster: Cluster) -> Outcome {
             Ok((used.get("pods").map(String::as_str) == Some("3")).then_some(used))
         })
         .await?;
-    // Every namespace has the certificate of the server, and this one has the Service of the server itself.
+    // Each namespace has the ConfigMap of the server's certificate, and this one the Service of the server.
     assert_eq!((used["count/configmaps"].as_str(), used["services"].as_str()), ("2", "1"));
     Ok(())
 }
 
 #[kubewright_cluster::test(real, nodes = 0)]
-async fn an_aggregated_role_is_the_sum_of_its_parts(cluster: Cluster) -> Outcome {
+async fn an_aggregated_role_has_the_rules_of_the_selected_roles(cluster: Cluster) -> Outcome {
     let role = |name: &str, label: &str, resource: &str| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                "metadata": {"name": name, "labels": {"part": label}},
@@ -239,7 +240,7 @@ async fn an_aggregated_role_is_the_sum_of_its_parts(cluster: Cluster) -> Outcome
 }
 
 #[kubewright_cluster::test(real, nodes = 0)]
-async fn a_namespace_takes_everything_with_it(cluster: Cluster) -> Outcome {
+async fn a_namespace_is_deleted_with_its_content(cluster: Cluster) -> Outcome {
     cluster
         .apply(
             "
@@ -260,7 +261,7 @@ async fn a_namespace_takes_everything_with_it(cluster: Cluster) -> Outcome {
     Ok(())
 }
 
-/// Hashes of templates are in them; a new release of the real one has new ones.
+/// Names contain hashes of templates, which differ between releases of the real controller.
 #[kubewright_cluster::test(real, nodes = 1)]
 async fn sets_and_revisions_have_the_same_names(cluster: Cluster) -> Outcome {
     let resources = json!({"requests": {"cpu": "0.1", "memory": "64Mi"}, "limits": {"memory": "1Gi"}});

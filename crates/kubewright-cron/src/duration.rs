@@ -1,8 +1,8 @@
-//! Durations as Go writes them, and `@every` with it: `1h30m`, `90s`, `1.5h`, `300ms`.
+//! Parser of Go's durations: `1h30m`, `90s`, `1.5h`, `300ms`.
 
 use jiff::SignedDuration;
 
-/// Reads a duration that is not negative.
+/// Parses a non-negative duration.
 ///
 /// ```
 /// use kubewright_cron::duration;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_writes_them() {
+    fn durations_are_parsed_as_in_go() {
         assert_eq!(parse("1h30m10s"), Some(SignedDuration::from_secs(5410)));
         assert_eq!(parse("1.5h"), Some(SignedDuration::from_secs(5400)));
         assert_eq!(parse("10ms"), Some(SignedDuration::from_millis(10)));

@@ -1,25 +1,25 @@
-//! One field of a schedule: `*`, `5`, `1-5`, `*/15`, `MON-FRI`, and lists of those.
+//! Field of a schedule: `*`, `5`, `1-5`, `*/15`, `MON-FRI`, and lists of those.
 
-/// The values that a field may have, and what they are called.
+/// Range of a field's values, and their names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct FieldKind {
     pub(super) first: u32,
     pub(super) last: u32,
     pub(super) names: &'static [&'static str],
 }
 
-pub(super) const MINUTE: Kind = Kind { first: 0, last: 59, names: &[] };
-pub(super) const HOUR: Kind = Kind { first: 0, last: 23, names: &[] };
-pub(super) const DAY: Kind = Kind { first: 1, last: 31, names: &[] };
-pub(super) const MONTH: Kind = Kind {
+pub(super) const MINUTE: FieldKind = FieldKind { first: 0, last: 59, names: &[] };
+pub(super) const HOUR: FieldKind = FieldKind { first: 0, last: 23, names: &[] };
+pub(super) const DAY: FieldKind = FieldKind { first: 1, last: 31, names: &[] };
+pub(super) const MONTH: FieldKind = FieldKind {
     first: 1,
     last: 12,
     names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
-pub(super) const WEEKDAY: Kind =
-    Kind { first: 0, last: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+pub(super) const WEEKDAY: FieldKind =
+    FieldKind { first: 0, last: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
-/// Why a text is no field. The words are robfig's, because people search for them.
+/// Error of parsing a field. The messages are robfig/cron's, because users search for them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
@@ -32,34 +32,34 @@ pub enum FieldError {
     /// `1/2/3`.
     #[error("too many slashes: {0}")]
     Slashes(String),
-    /// There is no such minute, hour, day, month or weekday.
+    /// A value below the field's range.
     #[error("beginning of range ({value}) below minimum ({bound}): {text}")]
     Below {
-        /// What was said.
+        /// The value.
         value: u32,
-        /// The first that there is.
+        /// The first value of the field.
         bound: u32,
-        /// Where it was said.
+        /// The part of the field.
         text: String,
     },
-    /// There is no such minute, hour, day, month or weekday.
+    /// A value above the field's range.
     #[error("end of range ({value}) above maximum ({bound}): {text}")]
     Above {
-        /// What was said.
+        /// The value.
         value: u32,
-        /// The last that there is.
+        /// The last value of the field.
         bound: u32,
-        /// Where it was said.
+        /// The part of the field.
         text: String,
     },
     /// `5-1`.
     #[error("beginning of range ({first}) beyond end of range ({last}): {text}")]
     Backwards {
-        /// Where the range begins.
+        /// The start of the range.
         first: u32,
-        /// Where it ends.
+        /// The end of the range.
         last: u32,
-        /// Where it was said.
+        /// The part of the field.
         text: String,
     },
     /// `*/0`.
@@ -67,16 +67,16 @@ pub enum FieldError {
     Step(String),
 }
 
-/// A set of values.
+/// Set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Field {
     values: u64,
-    /// Whether it is a plain `*`: then it leaves the choice of days to the other of the two day fields.
+    /// Whether it is a plain `*`, so that only the other of the two day fields restricts the days.
     pub(super) any: bool,
 }
 
 impl Field {
-    pub(super) fn parse(text: &str, kind: Kind) -> Result<Self, FieldError> {
+    pub(super) fn parse(text: &str, kind: FieldKind) -> Result<Self, FieldError> {
         let mut field = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let range = range(part, kind)?;
@@ -91,7 +91,7 @@ impl Field {
     }
 }
 
-fn range(part: &str, kind: Kind) -> Result<Field, FieldError> {
+fn range(part: &str, kind: FieldKind) -> Result<Field, FieldError> {
     let mut slashes = part.split('/');
     let (span, step) = (slashes.next().unwrap_or_default(), slashes.next());
     if slashes.next().is_some() {
@@ -107,7 +107,7 @@ fn range(part: &str, kind: Kind) -> Result<Field, FieldError> {
         if ends.next().is_some() {
             return Err(FieldError::Hyphens(part.to_owned()));
         }
-        // `5/15` begins at 5 and has no end but the field's.
+        // `5/15` runs from 5 to the end of the field.
         (first, last.unwrap_or(if step.is_some() { kind.last } else { first }))
     };
     let step = match step {
@@ -132,7 +132,7 @@ fn range(part: &str, kind: Kind) -> Result<Field, FieldError> {
     Ok(Field { values, any: wild && step == 1 })
 }
 
-fn value(text: &str, kind: Kind) -> Result<u32, FieldError> {
+fn value(text: &str, kind: FieldKind) -> Result<u32, FieldError> {
     let lower = text.to_ascii_lowercase();
     if let Some(place) = kind.names.iter().position(|name| *name == lower) {
         return Ok(kind.first + u32::try_from(place).unwrap_or(0));
@@ -144,7 +144,7 @@ fn value(text: &str, kind: Kind) -> Result<u32, FieldError> {
 mod tests {
     use super::*;
 
-    fn values(text: &str, kind: Kind) -> Vec<u32> {
+    fn values(text: &str, kind: FieldKind) -> Vec<u32> {
         let field = Field::parse(text, kind).unwrap_or_else(|error| panic!("{text}: {error}"));
         (0..64).filter(|value| field.contains(*value)).collect()
     }
@@ -162,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_star_leaves_the_choice_to_the_other_field() {
+    fn only_a_plain_star_does_not_restrict_the_days() {
         assert!(Field::parse("*", DAY).unwrap().any);
         assert!(!Field::parse("*/2", DAY).unwrap().any);
         assert!(!Field::parse("1-31", DAY).unwrap().any);
     }
 
     #[test]
-    fn nonsense_is_refused_in_words() {
-        for (text, kind, said) in [
+    fn invalid_fields_are_refused_with_a_reason() {
+        for (text, kind, expected) in [
             ("60", MINUTE, "end of range (60) above maximum (59): 60"),
             ("0", DAY, "beginning of range (0) below minimum (1): 0"),
             ("5-1", HOUR, "beginning of range (5) beyond end of range (1): 5-1"),
@@ -181,7 +181,7 @@ mod tests {
             ("", HOUR, "failed to parse int from "),
             ("7", WEEKDAY, "end of range (7) above maximum (6): 7"),
         ] {
-            assert_eq!(Field::parse(text, kind).unwrap_err().to_string(), said);
+            assert_eq!(Field::parse(text, kind).unwrap_err().to_string(), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! When a schedule comes round, in a time zone.
+//! Schedules and their times in a time zone.
 
 use jiff::{SignedDuration, Timestamp, Unit, Zoned, tz::TimeZone};
 
@@ -7,19 +7,19 @@ use crate::{
     field::{DAY, Field, FieldError, HOUR, MINUTE, MONTH, WEEKDAY},
 };
 
-/// Why a text is no schedule.
+/// Error of parsing a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// Not five fields.
+    /// The number of fields is not five.
     #[error("expected exactly 5 fields, found {found}: [{text}]")]
     Fields {
-        /// How many there are.
+        /// The number of fields.
         found: usize,
         /// The text.
         text: String,
     },
-    /// One of the fields says nothing that can be.
+    /// A field is invalid.
     #[error(transparent)]
     Field(#[from] FieldError),
     /// `@sometimes`.
@@ -30,7 +30,7 @@ pub enum ScheduleError {
     Duration(String),
 }
 
-/// When things happen.
+/// Cron schedule in a time zone.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     rule: Rule,
@@ -43,17 +43,17 @@ enum Rule {
     At(Box<[Field; 5]>),
 }
 
-/// What went by between two moments.
+/// Missed times of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed {
     /// The latest time that was missed.
     pub latest: Timestamp,
-    /// Whether there were more than a hundred: a clock may be wrong, or nobody looked for very long.
+    /// Whether more than a hundred were missed, as after a long downtime or with a wrong clock.
     pub many: bool,
 }
 
 impl Schedule {
-    /// Reads a schedule, in UTC.
+    /// Parses a schedule, in UTC.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
         let text = text.trim();
         let rule = match text.strip_prefix('@') {
@@ -65,14 +65,14 @@ impl Schedule {
         Ok(Self { rule, zone: TimeZone::UTC })
     }
 
-    /// The same in another time zone.
+    /// Sets the time zone.
     #[must_use]
     pub fn in_zone(mut self, zone: TimeZone) -> Self {
         self.zone = zone;
         self
     }
 
-    /// The first time after this one; `None` when there is none in five years.
+    /// Returns the first time after this one; `None` if there is none in five years.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             Rule::Every(period) => Timestamp::from_second(after.as_second()).ok()?.checked_add(*period).ok(),
@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// All times after this one, in order.
+    /// Returns all times after this one, in order.
     ///
     /// ```
     /// use kubewright_cron::Schedule;
@@ -100,7 +100,7 @@ impl Schedule {
         let minute = SignedDuration::from_mins(1);
         let whole = Timestamp::from_second(after.as_second().div_euclid(60) * 60).ok()?;
         let mut at: Zoned = whole.checked_add(minute).ok()?.to_zoned(self.zone.clone());
-        // Zones whose offset is no number of minutes exist in history books only; round to be sure.
+        // Only historic zones have offsets that are no whole minutes; round for those.
         at = at.round(Unit::Minute).ok()?;
         let last = at.year().checked_add(5)?;
         let number = |value: i8| u32::try_from(value).unwrap_or(0);
@@ -112,7 +112,7 @@ impl Schedule {
             }
             let by_day = days.contains(number(date.day()));
             let by_weekday = weekdays.contains(number(date.weekday().to_sunday_zero_offset()));
-            // A day that both fields choose from must please one of them, else both, of which one is no choice.
+            // As in cron: if both day fields are restricted, one of them must match; otherwise both.
             let chosen = if days.any || weekdays.any { by_day && by_weekday } else { by_day || by_weekday };
             if !chosen {
                 at = date.tomorrow().ok()?.to_zoned(self.zone.clone()).ok()?;
@@ -132,7 +132,7 @@ impl Schedule {
         None
     }
 
-    /// What went by after `since` and not after `now`, without walking through all of it.
+    /// Returns the times after `since` up to `now`, without iterating over all of them.
     pub fn missed(&self, since: Timestamp, now: Timestamp) -> Option<Missed> {
         let first = self.next(since)?;
         if first > now {
@@ -143,7 +143,8 @@ impl Schedule {
         };
         let period = second.duration_since(first).as_secs().max(1);
         let missed = now.duration_since(first).as_secs() / period + 1;
-        // Most of what was missed is jumped over; the last two periods are walked, for schedules that are not even.
+        // Skips most of the missed times and iterates over the last two periods only, because intervals may
+        // vary.
         let jump = SignedDuration::from_secs((missed - 2).max(0) * period);
         let mut latest = first;
         let mut at = first.checked_add(jump).unwrap_or(first);
@@ -154,8 +155,8 @@ impl Schedule {
         Some(Missed { latest, many: missed > 100 })
     }
 
-    /// A time as annotations of jobs have it: RFC 3339 in the zone of the schedule.
-    pub fn written(&self, time: Timestamp) -> String {
+    /// Formats a time as the annotations of Jobs have it: RFC 3339 in the schedule's zone.
+    pub fn format(&self, time: Timestamp) -> String {
         let zoned = time.to_zoned(self.zone.clone());
         if zoned.offset().is_zero() {
             return zoned.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_come_round() {
+    fn the_next_times_of_schedules() {
         let next = |schedule, after| nexts(schedule, "UTC", after, 1).remove(0);
         assert_eq!(next("* * * * *", "2026-01-01T00:00:00Z"), "2026-01-01T00:01:00Z");
         assert_eq!(next("* * * * *", "2026-01-01T00:00:59.5Z"), "2026-01-01T00:01:00Z");
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn two_choices_of_days_are_alternatives() {
+    fn two_restricted_day_fields_are_alternatives() {
         let days = nexts("0 0 13 * FRI", "UTC", "2026-02-01T00:00:00Z", 4);
         assert_eq!(
             days,
@@ -245,23 +246,23 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_never_comes_round_is_none() {
+    fn a_schedule_without_times_has_no_next_time() {
         assert_eq!(nexts("0 0 31 2 *", "UTC", "2026-01-01T00:00:00Z", 1), Vec::<String>::new());
     }
 
     #[test]
     fn time_zones_decide_the_hour_and_clock_changes_skip_or_repeat_it() {
         assert_eq!(nexts("0 9 * * *", "Asia/Tokyo", "2026-01-01T00:30:00Z", 1), ["2026-01-02T00:00:00Z"]);
-        // Clocks go from 2:00 to 3:00 on 29 March 2026: there is no 2:30 on that day.
+        // Clocks go from 2:00 to 3:00 on 29 March 2026: that day has no 2:30.
         let spring = nexts("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 1);
         assert_eq!(spring, ["2026-03-30T00:30:00Z"]);
-        // And from 3:00 to 2:00 on 25 October: there are two.
+        // Clocks go from 3:00 to 2:00 on 25 October: that day has two.
         let autumn = nexts("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
         assert_eq!(autumn, ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"]);
     }
 
     #[test]
-    fn what_is_no_schedule_says_why() {
+    fn invalid_schedules_are_refused_with_a_reason() {
         let why = |text| Schedule::parse(text).unwrap_err().to_string();
         assert_eq!(why("every day"), "expected exactly 5 fields, found 2: [every day]");
         assert_eq!(why("@sometimes"), "unrecognized descriptor: @sometimes");
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_latest_of_missed_times_counts() {
+    fn the_latest_missed_time_is_returned() {
         let schedule = Schedule::parse("*/10 * * * *").unwrap();
         let latest = |since: &str, now: &str| {
             schedule.missed(at(since), at(now)).map(|missed| (missed.latest.to_string(), missed.many))
@@ -298,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_matches_lies_between_a_time_and_the_next(
+        fn no_matching_time_lies_before_the_next_one(
             minute in 0..60u32, step in 1..30u32, hour in 0..24u32, weekday in 0..7u32, start in 1_700_000_000i64..1_900_000_000,
         ) {
             let text = format!("{minute}/{step} {hour} * * {weekday}");
@@ -318,7 +319,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,40}") {
+        fn parsing_never_panics(text in ".{0,40}") {
             if let Ok(schedule) = Schedule::parse(&text) {
                 let _ = schedule.next(Timestamp::UNIX_EPOCH);
             }

@@ -1,23 +1,23 @@
-//! Where the programs are.
+//! Locates the programs of a control plane.
 
 use std::{
     env,
     path::{Path, PathBuf},
 };
 
-/// The Kubernetes that `tools/real` builds.
+/// The Kubernetes version that `tools/real` builds.
 const VERSION: &str = "v1.37.0";
 
-/// A folder with `etcd`, `kube-apiserver` and perhaps `kube-controller-manager` and `kubectl` in it.
+/// Directory with `etcd`, `kube-apiserver` and optionally `kube-controller-manager` and `kubectl`.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     folder: PathBuf,
 }
 
 impl Binaries {
-    /// The programs on this machine: those of `KUBEBUILDER_ASSETS`, or those that `make real` has built.
+    /// Finds the programs in `KUBEBUILDER_ASSETS` or where `make real` has built them.
     pub fn find() -> Option<Self> {
-        Self::among([
+        Self::first_complete([
             env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
             env::var_os("KUBEWRIGHT_CACHE").map(|cache| PathBuf::from(cache).join(VERSION)),
             env::var_os("XDG_CACHE_HOME").map(|cache| PathBuf::from(cache).join("kubewright").join(VERSION)),
@@ -25,16 +25,16 @@ impl Binaries {
         ])
     }
 
-    /// The first folder that has what a control plane needs.
-    fn among(folders: impl IntoIterator<Item = Option<PathBuf>>) -> Option<Self> {
-        folders.into_iter().flatten().map(|folder| Self { folder }).find(Self::suffice)
+    /// The first directory that has all required programs.
+    fn first_complete(folders: impl IntoIterator<Item = Option<PathBuf>>) -> Option<Self> {
+        folders.into_iter().flatten().map(|folder| Self { folder }).find(Self::is_complete)
     }
 
-    fn suffice(&self) -> bool {
+    fn is_complete(&self) -> bool {
         ["etcd", "kube-apiserver"].iter().all(|program| self.path(program).is_some())
     }
 
-    /// Where one of the programs is, if it is there.
+    /// The path of a program, if it exists.
     ///
     /// ```
     /// use kubewright_envtest::Binaries;
@@ -45,7 +45,7 @@ impl Binaries {
         Some(self.folder.join(program)).filter(|path| path.is_file())
     }
 
-    /// The folder itself.
+    /// The directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -56,18 +56,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_lacks_a_program_is_passed_over() {
+    fn a_directory_that_lacks_a_program_is_skipped() {
         let (lacking, complete) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for (folder, programs) in [(&lacking, &["etcd"][..]), (&complete, &["etcd", "kube-apiserver"])] {
             for program in programs {
                 std::fs::write(folder.path().join(program), "").unwrap();
             }
         }
-        let found =
-            Binaries::among([None, Some(lacking.path().to_owned()), Some(complete.path().to_owned())])
-                .unwrap();
+        let found = Binaries::first_complete([
+            None,
+            Some(lacking.path().to_owned()),
+            Some(complete.path().to_owned()),
+        ])
+        .unwrap();
         assert_eq!(found.folder(), complete.path());
         assert!(found.path("kubectl").is_none());
-        assert!(Binaries::among([Some(lacking.path().to_owned())]).is_none());
+        assert!(Binaries::first_complete([Some(lacking.path().to_owned())]).is_none());
     }
 }

@@ -1,8 +1,8 @@
-//! How each program is started.
+//! Flags of the programs.
 
 use std::path::Path;
 
-/// Everything that the programs of one control plane share.
+/// Directory and ports of a control plane.
 pub(crate) struct Layout<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) etcd: u16,
@@ -24,14 +24,14 @@ impl Layout<'_> {
             format!("--listen-peer-urls={peers}"),
             format!("--initial-advertise-peer-urls={peers}"),
             format!("--initial-cluster=default={peers}"),
-            // Nothing of a test outlives a crash of its machine.
+            // A test's data need not survive a crash of the machine.
             "--unsafe-no-fsync".into(),
-            // A test may be about a large cluster.
+            // Tests may use large clusters.
             format!("--quota-backend-bytes={}", 8_u64 << 30),
         ]
     }
 
-    /// Users by token and rights by RBAC, as in the recordings that the embedded server is held to.
+    /// Static tokens and RBAC, as in the recordings that the embedded server is compared with.
     pub(crate) fn api_flags(&self) -> Vec<String> {
         vec![
             format!("--etcd-servers={}", local("http", self.etcd)),
@@ -44,7 +44,7 @@ impl Layout<'_> {
             format!("--service-account-key-file={}", self.file("service-accounts.pub")),
             format!("--service-account-signing-key-file={}", self.file("service-accounts.key")),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
-            // Pods must not wait for a token controller that may not be there.
+            // Pods must be accepted without a token controller.
             "--disable-admission-plugins=ServiceAccount".into(),
             "--endpoint-reconciler-type=none".into(),
         ]
@@ -57,10 +57,10 @@ impl Layout<'_> {
             format!("--root-ca-file={}", self.file("certificates/apiserver.crt")),
             "--use-service-account-credentials=false".into(),
             "--leader-elect=false".into(),
-            // No kubelet reports here: nodes would be found unreachable.
+            // Without kubelets, nodes would be marked unreachable.
             "--controllers=*,-node-lifecycle-controller,-node-ipam-controller".into(),
             "--secure-port=0".into(),
-            // One test at a time, and it waits.
+            // Tests wait for the controllers, so client-side throttling is off.
             "--kube-api-qps=500".into(),
             "--kube-api-burst=1000".into(),
         ]

@@ -1,24 +1,25 @@
-//! A real control plane for tests: etcd, kube-apiserver and, on request, kube-controller-manager, in a temporary folder.
+//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager, in a temporary
+//! directory.
 //!
-//! The embedded server (`kubewright-apiserver`) is what tests run on: it starts in milliseconds and needs nothing. This
-//! crate is the judge: the same test, against the programs that Kubernetes is made of.
+//! Most tests run on the embedded server (`kubewright-apiserver`), which starts in milliseconds. This crate
+//! runs the same tests against the programs of Kubernetes for comparison.
 //!
 //! ```no_run
-//! # async fn judge() -> Result<(), kubewright_envtest::Error> {
+//! # async fn example() -> Result<(), kubewright_envtest::Error> {
 //! use kubewright_envtest::{Binaries, ControlPlane};
 //!
-//! let Some(binaries) = Binaries::find() else { return Ok(()) }; // not on this machine: nothing to compare with
+//! let Some(binaries) = Binaries::find() else { return Ok(()) }; // not installed: nothing to compare with
 //! let plane = ControlPlane::builder().controllers(true).start(&binaries).await?;
 //! let version = plane.client().apiserver_version().await;
 //! # Ok(()) }
 //! ```
 //!
-//! **Where the programs come from.** `KUBEBUILDER_ASSETS`, as for Go's envtest; otherwise the folder that
-//! `tools/real/build.sh` fills (`make real`): `$KUBEWRIGHT_CACHE`, or `kubewright/` in the user's cache folder.
+//! **Programs** are taken from `KUBEBUILDER_ASSETS`, as in Go's envtest, or from the directory of
+//! `tools/real/build.sh` (`make real`): `$KUBEWRIGHT_CACHE`, or `kubewright/` in the user's cache directory.
 //!
-//! **Pitfalls.** These are processes, ports and real time: a start takes seconds, and a test must wait for what it
-//! expects, never for a duration. Dropping the [`ControlPlane`] kills its processes and removes its folder, and so does the end of
-//! the test program, however it ends.
+//! **Pitfalls.** These are processes, ports and real time: a start takes seconds, and a test must wait for a
+//! condition, never for a duration. Dropping the [`ControlPlane`] kills its processes and removes its
+//! directory, and so does the end of the test program, however it ends.
 
 mod binaries;
 mod flags;
@@ -26,35 +27,38 @@ mod plane;
 mod process;
 
 pub use binaries::Binaries;
-pub use plane::{Builder, ControlPlane};
+pub use plane::{ControlPlane, ControlPlaneBuilder};
 
-/// Why a control plane did not come up.
+/// Error of starting a control plane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or a process could not be made.
+    /// A file or a process could not be created.
     #[error("cannot {doing}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The key of the service accounts could not be made.
+    /// The key of the service accounts could not be generated.
     #[error("cannot make a key for service account tokens")]
     Key(#[from] rcgen::Error),
-    /// A client for the API server could not be made.
+    /// A client for the API server could not be created.
     #[error("cannot make a client for the API server at {url}")]
     Client {
-        /// Where it listens.
+        /// The URL of the server.
         url: String,
-        /// What kube-rs said.
+        /// The error of kube-rs.
         source: Box<kube::Error>,
     },
-    /// A process ended, or was not ready in time. What it said last is part of the message.
-    #[error("{program} {why}; its last words:\n{log}")]
+    /// A process ended, or was not ready in time. The message has the end of its log.
+    #[error(
+        "{program} {why}; the end of its log:
+{log}"
+    )]
     NotReady {
-        /// Which one.
+        /// The program.
         program: &'static str,
         /// `ended: …` or `was not ready after …`.
         why: String,
@@ -62,3 +66,8 @@ pub enum Error {
         log: String,
     },
 }
+
+/// The examples of the README, compiled as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! The programs together.
+//! Starts and holds the programs of a control plane.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,19 +14,20 @@ use crate::{
     process::Process,
 };
 
-/// The administrator's token. The server listens on this machine only, for as long as a test runs.
+/// The administrator's token. The server listens on localhost only, for the duration of a test.
 const TOKEN: &str = "admintoken";
-const PATIENCE: Duration = Duration::from_secs(90);
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What to start.
+/// Builder of a [`ControlPlane`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing runs before `start`"]
-pub struct Builder {
+pub struct ControlPlaneBuilder {
     controllers: bool,
 }
 
-impl Builder {
-    /// Runs kube-controller-manager too. There is no scheduler and no kubelet: Pods get their status from the test.
+impl ControlPlaneBuilder {
+    /// Runs kube-controller-manager too. There is no scheduler and no kubelet: the test writes the status of
+    /// Pods.
     pub fn controllers(mut self, on: bool) -> Self {
         self.controllers = on;
         self
@@ -51,7 +52,7 @@ impl Builder {
         processes.push(start("etcd", &layout.etcd_flags())?);
         processes.push(start("kube-apiserver", &layout.api_flags())?);
         let client = client(api_port)?;
-        ready(&client, &mut processes).await?;
+        wait_until_ready(&client, &mut processes).await?;
         if self.controllers {
             processes.push(start("kube-controller-manager", &layout.controller_flags())?);
         }
@@ -59,43 +60,43 @@ impl Builder {
     }
 }
 
-/// A control plane that runs until this is dropped.
+/// Running control plane, stopped when it is dropped.
 pub struct ControlPlane {
     client: Client,
     api_port: u16,
     etcd_port: u16,
-    // Before the folder: the processes end, then their files go.
+    // Declared before the directory, so that the processes end before their files are removed.
     processes: Vec<Process>,
     folder: TempDir,
 }
 
 impl ControlPlane {
-    /// Says what to start.
-    pub fn builder() -> Builder {
-        Builder::default()
+    /// Creates a builder.
+    pub fn builder() -> ControlPlaneBuilder {
+        ControlPlaneBuilder::default()
     }
 
-    /// A client with all rights.
+    /// A client with the rights of a cluster administrator.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The configuration that [`ControlPlane::client`] was made from, for clients of another kind.
+    /// The configuration of [`ControlPlane::client`], for other clients.
     pub fn config(&self) -> Config {
         config(self.api_port)
     }
 
-    /// The programs that run, with the numbers of their processes: for those who measure them.
+    /// The names and process ids of the running programs.
     pub fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> {
         self.processes.iter().filter_map(Process::id)
     }
 
-    /// Where etcd listens, without TLS.
+    /// The URL of etcd, without TLS.
     pub fn etcd(&self) -> String {
         local("http", self.etcd_port)
     }
 
-    /// A kubeconfig with all rights, for programs such as kubectl.
+    /// The path of an administrator's kubeconfig, for programs such as kubectl.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
@@ -110,7 +111,7 @@ fn write(folder: &TempDir, name: &str, content: &str) -> Result<(), Error> {
     std::fs::write(folder.path().join(name), content).map_err(io(&format!("write {name}")))
 }
 
-/// Ports that were free a moment ago; they are held until all are known, so that no two are the same.
+/// Ports that were free a moment ago. The listeners are held until all ports are known, so that they differ.
 async fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     let mut held = Vec::with_capacity(N);
     let mut ports = [0; N];
@@ -125,7 +126,7 @@ async fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
 fn config(port: u16) -> Config {
     let url = local("https", port).parse().expect("an address with a number for a port is a URL");
     let mut config = Config::new(url);
-    // The server makes its own certificate when it starts, for this machine and this run only.
+    // The server generates a self-signed certificate at each start.
     config.accept_invalid_certs = true;
     config.auth_info = AuthInfo { token: Some(SecretString::from(TOKEN)), ..AuthInfo::default() };
     config
@@ -147,8 +148,8 @@ fn kubeconfig(port: u16) -> String {
     .to_string()
 }
 
-async fn ready(client: &Client, processes: &mut [Process]) -> Result<(), Error> {
-    let until = Instant::now() + PATIENCE;
+async fn wait_until_ready(client: &Client, processes: &mut [Process]) -> Result<(), Error> {
+    let until = Instant::now() + READY_TIMEOUT;
     loop {
         for process in &mut *processes {
             process.must_run()?;
@@ -158,7 +159,7 @@ async fn ready(client: &Client, processes: &mut [Process]) -> Result<(), Error> 
             return Ok(());
         }
         if Instant::now() >= until {
-            let why = format!("was not ready after {} s", PATIENCE.as_secs());
+            let why = format!("was not ready after {} s", READY_TIMEOUT.as_secs());
             return Err(processes.last().expect("the API server was started").not_ready(why));
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

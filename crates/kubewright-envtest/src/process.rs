@@ -1,4 +1,4 @@
-//! One program of the control plane and its log.
+//! Process of a control plane and its log.
 
 use std::{
     fs::File,
@@ -8,10 +8,11 @@ use std::{
 
 use crate::Error;
 
-/// Runs a program until it ends or until nobody holds the other end of standard input, and then removes the folder.
+/// Shell script that runs a program until it ends or standard input is closed, then removes the directory.
 ///
-/// A test program can end in ways that run no destructor: a signal, an abort, a static that is never dropped. Its end of a
-/// pipe is closed in all of them. Jobs in the background read from nowhere, so the pipe gets a number of its own.
+/// A test program can end without running destructors: by a signal, an abort, or with a static that is never
+/// dropped. Its end of a pipe is closed in all cases. Background jobs of the shell have no standard input, so
+/// the pipe gets another file descriptor.
 const GUARD: &str = r#"
 folder=$1; number=$2; shift 2
 exec 3<&0
@@ -22,15 +23,15 @@ echo "$program" > "$number"
 wait "$program"
 "#;
 
-/// A process that ends when this is dropped, and when this program ends, however it does.
+/// Process that is killed when this is dropped, and when the test program ends in any way.
 pub(crate) struct Process {
     program: &'static str,
     guard: Child,
-    /// Held open for as long as the program is to run.
-    lifeline: Option<ChildStdin>,
+    /// Standard input of the script, open while the program is to run.
+    pipe: Option<ChildStdin>,
     log: PathBuf,
-    /// Where the guard writes the number of the program.
-    number: PathBuf,
+    /// File with the process id, written by the script.
+    pid_file: PathBuf,
 }
 
 impl Process {
@@ -41,13 +42,13 @@ impl Process {
         folder: &Path,
     ) -> Result<Self, Error> {
         let log = folder.join(format!("{program}.log"));
-        let number = folder.join(format!("{program}.pid"));
+        let pid_file = folder.join(format!("{program}.pid"));
         let failed = |source| Error::Io { doing: format!("start {}", path.display()), source };
         let file = File::create(&log).map_err(failed)?;
         let mut guard = Command::new("/bin/sh")
             .args(["-c", GUARD, "guard"])
             .arg(folder)
-            .arg(&number)
+            .arg(&pid_file)
             .arg(path)
             .args(flags)
             .current_dir(folder)
@@ -56,22 +57,22 @@ impl Process {
             .stderr(file)
             .spawn()
             .map_err(failed)?;
-        let lifeline = guard.stdin.take();
-        Ok(Self { program, guard, lifeline, log, number })
+        let pipe = guard.stdin.take();
+        Ok(Self { program, guard, pipe, log, pid_file })
     }
 
-    /// Its name and, while it runs, its number.
+    /// The name of the program and its process id.
     pub(crate) fn id(&self) -> Option<(&'static str, u32)> {
-        let number = std::fs::read_to_string(&self.number).ok()?;
-        Some((self.program, number.trim().parse().ok()?))
+        let pid = std::fs::read_to_string(&self.pid_file).ok()?;
+        Some((self.program, pid.trim().parse().ok()?))
     }
 
-    /// Refuses to go on when the process has ended.
+    /// Fails if the process has ended.
     pub(crate) fn must_run(&mut self) -> Result<(), Error> {
         match self.guard.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.not_ready(format!("ended: {status}"))),
-            Err(source) => Err(Error::Io { doing: format!("ask how {} is", self.program), source }),
+            Err(source) => Err(Error::Io { doing: format!("query the status of {}", self.program), source }),
         }
     }
 
@@ -86,8 +87,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.lifeline.take());
-        // The program was killed, so this is a matter of milliseconds; its files can go afterwards.
+        drop(self.pipe.take());
+        // The program was killed, so this takes milliseconds; its files can be removed afterwards.
         let _ = self.guard.wait();
     }
 }
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_whose_lifeline_is_cut_is_killed_and_its_folder_removed() {
+    fn a_program_whose_pipe_is_closed_is_killed_and_its_directory_removed() {
         let folder = tempfile::tempdir().unwrap();
         let script = "trap '' TERM INT; echo $$ > pid; while :; do sleep 0.05; done";
         let flags = ["-c".to_owned(), script.to_owned()];
@@ -120,7 +121,7 @@ mod tests {
         process.must_run().unwrap();
         assert!(running(&pid));
         drop(process);
-        assert!(!running(&pid), "it does not listen to SIGTERM and ends all the same");
+        assert!(!running(&pid), "it is killed although it ignores SIGTERM");
         while folder.path().exists() {
             assert!(Instant::now() < until, "the folder is still there");
             std::thread::sleep(Duration::from_millis(5));
@@ -128,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_told_of_with_its_last_words() {
+    fn the_error_of_a_program_that_ends_has_the_end_of_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let flags = ["-c".to_owned(), "echo no such flag >&2; exit 3".to_owned()];
         let mut process = Process::start("ends", Path::new("/bin/sh"), &flags, folder.path()).unwrap();
         process.guard.wait().unwrap();
-        let told = process.must_run().unwrap_err().to_string();
-        assert!(told.contains("exit status: 3") && told.contains("no such flag"), "{told}");
+        let error = process.must_run().unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.contains("no such flag"), "{error}");
     }
 }

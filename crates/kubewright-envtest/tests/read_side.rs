@@ -1,5 +1,5 @@
-//! What the clients and the caches promise, held against a real API server. Where there is none on the machine
-//! (`make real` builds it), the test says so and passes.
+//! Guarantees of clients and caches against a real API server. Skipped if it is not installed (`make real`
+//! builds it).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::BTreeMap, time::Duration};
@@ -18,18 +18,18 @@ use kubewright_envtest::{Binaries, ControlPlane};
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn the_read_side_keeps_its_promises_on_a_real_server() {
+async fn the_read_side_works_on_a_real_server() {
     let Some(binaries) = Binaries::find() else {
         eprintln!("no real API server on this machine: `make real` builds one");
         return;
     };
     let plane = ControlPlane::builder().start(&binaries).await.unwrap();
-    discovery_knows_every_kind_by_its_short_name(&plane).await;
+    discovery_finds_every_kind_by_its_short_name(&plane).await;
     for streaming in [true, false] {
-        an_informer_follows_every_change(plane.client(), streaming).await;
+        an_informer_receives_every_change(plane.client(), streaming).await;
     }
     a_read_after_a_write_is_never_older(plane.client()).await;
 }
@@ -54,7 +54,7 @@ async fn namespace(client: &Client, name: &str) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), name)
 }
 
-async fn discovery_knows_every_kind_by_its_short_name(plane: &ControlPlane) {
+async fn discovery_finds_every_kind_by_its_short_name(plane: &ControlPlane) {
     let clients = Clients::from_config(plane.config()).unwrap();
     let served = clients.discovery().resources().await.unwrap();
     assert!(served.failures.is_empty(), "{:?}", served.failures);
@@ -66,10 +66,10 @@ async fn discovery_knows_every_kind_by_its_short_name(plane: &ControlPlane) {
 }
 
 async fn next<K>(events: &mut mpsc::UnboundedReceiver<Event<K>>) -> Event<K> {
-    timeout(PATIENCE, events.recv()).await.expect("an event in time").expect("the handler is there")
+    timeout(TIMEOUT, events.recv()).await.expect("an event in time").expect("the handler is there")
 }
 
-async fn an_informer_follows_every_change(client: Client, streaming: bool) {
+async fn an_informer_receives_every_change(client: Client, streaming: bool) {
     let name = format!("follows-{streaming}");
     let maps = namespace(&client, &name).await;
     for i in 0..20 {
@@ -82,7 +82,7 @@ async fn an_informer_follows_every_change(client: Client, streaming: bool) {
     let (sender, mut events) = mpsc::unbounded_channel();
     let _told = informer.on_event(move |event| drop(sender.send(event)));
     let running = informer.start();
-    timeout(PATIENCE, informer.synced()).await.unwrap();
+    timeout(TIMEOUT, informer.synced()).await.unwrap();
     assert_eq!(informer.store().len(), 20);
     for _ in 0..20 {
         assert!(matches!(next(&mut events).await, Event::Added { is_in_initial_list: true, .. }));
@@ -102,7 +102,7 @@ async fn an_informer_follows_every_change(client: Client, streaming: bool) {
     assert!(old.load().unwrap().data.is_none());
     assert_eq!(new.load().unwrap().data.as_ref().unwrap()["k"], "v");
 
-    // It leaves the selection: for this informer it is gone.
+    // It no longer matches the selector, which is a deletion for this informer.
     let repainted = Patch::Merge(json!({"metadata": {"labels": {"team": "blue"}}}));
     maps.patch("new", &PatchParams::default(), &repainted).await.unwrap();
     let gone = next(&mut events).await;
@@ -122,14 +122,14 @@ async fn a_read_after_a_write_is_never_older(client: Client) {
     let maps = namespace(&client, "own-writes").await;
     let informer = SharedInformer::new(ListWatch::<ConfigMap>::new(client).namespace("own-writes"));
     let _running = informer.start();
-    timeout(PATIENCE, informer.synced()).await.unwrap();
+    timeout(TIMEOUT, informer.synced()).await.unwrap();
     maps.create(&PostParams::default(), &map("a", "red")).await.unwrap();
     let key: ObjectKey = "own-writes/a".parse().unwrap();
     for i in 0..50 {
         let patch = Patch::Merge(json!({"data": {"i": i.to_string()}}));
         let written = maps.patch("a", &PatchParams::default(), &patch).await.unwrap();
         let version = written.metadata.resource_version.unwrap();
-        let read = informer.get_at_least(&key, &version, PATIENCE).await.unwrap().unwrap();
+        let read = informer.get_at_least(&key, &version, TIMEOUT).await.unwrap().unwrap();
         assert_eq!(read.load().unwrap().data.as_ref().unwrap()["i"], i.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! `#[kubewright_cluster::test]`: what it accepts, and what it becomes.
+//! `#[kubewright_cluster::test]`: arguments and expansion.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -65,7 +65,7 @@ impl Parse for Argument {
     }
 }
 
-/// What the attribute says, put together.
+/// Arguments of the attribute.
 #[derive(Default)]
 struct Arguments {
     nodes: Option<LitInt>,
@@ -82,7 +82,7 @@ impl Arguments {
         for argument in given {
             let name = argument.name();
             if seen.contains(&name) {
-                return Err(Error::new(Span::call_site(), format!("`{name}` is said twice")));
+                return Err(Error::new(Span::call_site(), format!("`{name}` is given twice")));
             }
             seen.push(name);
             match argument {
@@ -99,7 +99,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The cluster as a chain of calls.
+    /// The setup of the cluster as a chain of calls.
     fn setup(&self, name: &Ident) -> TokenStream {
         let name = name.to_string();
         let mut setup = quote!(::kubewright_cluster::testing::Setup::new(
@@ -118,7 +118,7 @@ impl Arguments {
     }
 }
 
-/// Refuses functions that are not tests with a cluster.
+/// Checks that the function is a test with a cluster.
 fn check(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     let shape = "write `async fn name(cluster: Cluster)`, with or without `-> Result<(), E>`";
@@ -143,7 +143,7 @@ fn check(function: &ItemFn) -> Result<()> {
     }
 }
 
-/// The tests that an annotated function becomes.
+/// Expands an annotated function into its tests.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let arguments = Arguments::parse(arguments)?;
     let mut function: ItemFn = syn::parse2(item).map_err(|error| {
@@ -165,14 +165,14 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
             }
         });
     }
-    // One body for both tests: it is compiled once.
+    // Both tests share one body, which is compiled once.
     let body = format_ident!("__{name}");
     let on_real = format_ident!("{name}_on_a_real_control_plane");
     function.sig.ident = body.clone();
     let real_setup = arguments.setup(&on_real);
     Ok(quote! {
         ::kubewright_cluster::__real!();
-        // Lints know by this that it is a test.
+        // Lints recognise test code by this attribute.
         #[cfg(test)]
         #function
         #(#attributes)*
@@ -183,7 +183,7 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
         #(#attributes)*
         #[::core::prelude::v1::test]
         #visibility fn #on_real() #output {
-            #real_setup.run_on_a_real_control_plane(#body)
+            #real_setup.run_on_real_control_plane(#body)
         }
     })
 }
@@ -229,28 +229,25 @@ mod tests {
     }
 
     #[test]
-    fn arguments_become_the_cluster() {
+    fn arguments_configure_the_cluster() {
         let text = expanded(quote!(nodes = 0, controllers = none, start = "2026-03-29T00:30:00Z",), good());
         let setup = ".controllers(::kubewright_cluster::Controllers::None).nodes(0).starting_at(\"2026-03-29T00:30:00Z\")";
         assert!(text.contains(setup), "{text}");
-        assert!(
-            !expanded(quote!(controllers = all), good()).contains("Controllers"),
-            "all is what there is anyway"
-        );
+        assert!(!expanded(quote!(controllers = all), good()).contains("Controllers"), "all is the default");
     }
 
     #[test]
     fn real_makes_two_tests_of_one_body() {
         let text = expanded(quote!(real, nodes = 1), good());
         assert_eq!(text.matches("::core::prelude::v1::test").count(), 2, "{text}");
-        assert_eq!(text.matches("Ok(())").count(), 1, "the body is there once: {text}");
+        assert_eq!(text.matches("Ok(())").count(), 1, "the body is expanded once: {text}");
         assert!(text.contains("fnworks_on_a_real_control_plane()"), "{text}");
-        assert!(text.contains("run_on_a_real_control_plane(__works)"), "{text}");
+        assert!(text.contains("run_on_real_control_plane(__works)"), "{text}");
         assert_eq!(text.matches(".nodes(1)").count(), 2, "{text}");
     }
 
     #[test]
-    fn other_signatures_are_refused_with_the_right_one() {
+    fn invalid_signatures_are_refused_with_the_expected_one() {
         let shape = "write `async fn name(cluster: Cluster)`";
         for (item, why) in [
             (
@@ -284,8 +281,8 @@ mod tests {
                 "no `self`",
             ),
         ] {
-            let told = refused(quote!(), item);
-            assert!(told.contains(why) && told.contains(shape), "{told}");
+            let error = refused(quote!(), item);
+            assert!(error.contains(why) && error.contains(shape), "{error}");
         }
         assert!(
             refused(
@@ -299,20 +296,20 @@ mod tests {
     }
 
     #[test]
-    fn other_arguments_are_refused_with_the_right_ones() {
+    fn invalid_arguments_are_refused_with_the_valid_ones() {
         for (arguments, why) in [
             (quote!(node = 1), "use `nodes`, `controllers`, `start` or `real`"),
             (quote!(nodes), "`nodes` needs a value"),
             (quote!(nodes = "three"), "`nodes` is a number"),
             (quote!(nodes = 5_000_000_000), "number too large"),
-            (quote!(nodes = 1, nodes = 2), "said twice"),
+            (quote!(nodes = 1, nodes = 2), "given twice"),
             (quote!(controllers = some), "`all` or `none`"),
             (quote!(start = 2026), "`start` is a time"),
             (quote!(real, controllers = none), "its own controllers"),
             (quote!(real, start = "2026-01-01T00:00:00Z"), "its own time"),
         ] {
-            let told = refused(arguments, good());
-            assert!(told.contains(why), "{told}");
+            let error = refused(arguments, good());
+            assert!(error.contains(why), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! kubewright: write, test and run Kubernetes operators.
+//! Framework to write, test and run Kubernetes operators.
 //!
 //! Read the modules in the order in which data flows:
 //!
@@ -9,33 +9,21 @@
 //!   Reconciler ◀──key── Worker ◀── WorkQueue ◀──key── EventHandler ◀─ Predicate ◀─ SharedInformer
 //! ```
 //!
-//! One direction, no way back but through the API server.
+//! Data flows in one direction; only writes to the API server lead back. Each part is a crate of its own, so
+//! that cargo refuses a dependency against the direction; this crate re-exports them under the paths that
+//! operators use.
 
-mod backoff;
-pub mod cache;
 pub mod client;
-mod clock;
-pub mod controller;
-mod error;
-pub mod events;
-mod key;
-pub mod manager;
-mod object;
 pub mod prelude;
-pub mod queue;
-mod random;
-pub mod scheme;
-mod series;
-#[cfg(feature = "logs")]
-pub mod telemetry;
 
-pub use backoff::Backoff;
-pub use clock::Clock;
-pub use error::{Error, Help, Result};
 pub use k8s_openapi;
-pub use key::{KeyError, ObjectKey};
 pub use kube;
+pub use kubewright_cache as cache;
+pub use kubewright_client::scheme;
+pub use kubewright_core::{Backoff, Clock, KeyError, Object, ObjectKey, Random};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
-pub use object::Object;
-pub use random::Random;
+pub use kubewright_queue as queue;
+#[cfg(feature = "logs")]
+pub use kubewright_runtime::telemetry;
+pub use kubewright_runtime::{Error, Help, Result, controller, events, manager};

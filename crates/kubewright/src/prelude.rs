@@ -1,4 +1,4 @@
-//! What an operator uses on nearly every page: `use kubewright::prelude::*;`.
+//! Names that most operators use: `use kubewright::prelude::*;`.
 
 #[cfg(feature = "derive")]
 pub use kube::CustomResource;
@@ -8,5 +8,5 @@ pub use crate::{
     Error, Help, Object, ObjectKey, Result,
     client::Refusal,
     controller::{Action, Context, Controller, Predicate, Reconciler, Watch},
-    manager::{Cluster, Manager},
+    manager::Manager,
 };

@@ -7,7 +7,7 @@ use std::{process::Command, time::Duration};
 
 use kubewright::{
     Result,
-    manager::{Manager, Stage, function},
+    manager::{Manager, Stage, runnable_fn},
 };
 use support::FakeApi;
 
@@ -20,7 +20,7 @@ fn send(signal: &str) {
 #[tokio::test]
 async fn a_first_signal_stops_in_order_and_a_second_one_ends_the_waiting() {
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
-    let patient = function("patient", Stage::Others, |cx| async move {
+    let patient = runnable_fn("patient", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
         Result::Ok(())
@@ -33,7 +33,7 @@ async fn a_first_signal_stops_in_order_and_a_second_one_ends_the_waiting() {
 
     let (began, beginning) = tokio::sync::oneshot::channel::<()>();
     let (told, telling) = tokio::sync::oneshot::channel::<()>();
-    let stubborn = function("stubborn", Stage::Others, |cx| async move {
+    let stubborn = runnable_fn("stubborn", Stage::Others, |cx| async move {
         let _ = began.send(());
         cx.stop().cancelled().await;
         let _ = told.send(());

@@ -1,4 +1,4 @@
-//! The kinds that are watched, and a row for every object.
+//! The watched kinds, with a row for every object.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,11 +16,11 @@ use tokio::sync::watch;
 
 use crate::health::{Health, State};
 
-/// One object, as a person wants to see it.
+/// Status of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// The group and version of its kind.
+    /// The API version of its kind.
     pub api_version: String,
     /// Its kind.
     pub kind: String,
@@ -28,10 +28,10 @@ pub struct Row {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// How it is.
+    /// Its health.
     #[serde(flatten)]
     pub health: Health,
-    /// Since when it exists.
+    /// When it was created.
     pub created: Option<Timestamp>,
 }
 
@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-/// What is watched and what was seen. A clone is the same board.
+/// The watched kinds and their objects. Clones share the state.
 #[derive(Clone)]
 pub struct Board {
     shared: Arc<Shared>,
@@ -57,13 +57,13 @@ struct Shared {
 
 #[derive(Default)]
 struct Watching {
-    /// Whether anybody has looked yet at what is asked for.
+    /// Whether the requested kinds have been reconciled once.
     begun: bool,
     kinds: IndexMap<String, Watched>,
     missing: IndexMap<String, String>,
 }
 
-/// A kind that is watched: dropping it stops the informer and forgets the rows.
+/// A watched kind: dropping it stops the informer and removes the rows.
 struct Watched {
     informer: SharedInformer<DynamicObject>,
     handler: Registration,
@@ -74,18 +74,18 @@ struct Watched {
 type Rows = Arc<Mutex<BTreeMap<ObjectKey, Row>>>;
 
 impl Board {
-    /// A board that shows these kinds, whoever else asks for more; words as `kubectl get` takes them.
+    /// Creates a board that shows these kinds at least, named as for `kubectl get`.
     pub fn new<W: Into<String>>(kinds: impl IntoIterator<Item = W>) -> Self {
-        Self::over(kinds.into_iter().map(Into::into).collect(), None)
+        Self::with_namespace(kinds.into_iter().map(Into::into).collect(), None)
     }
 
-    /// The same for objects of one namespace, and for those in none.
+    /// Limits the board to one namespace and cluster-scoped objects.
     #[must_use]
     pub fn namespace(self, namespace: &str) -> Self {
-        Self::over(self.shared.words.clone(), Some(namespace.to_owned()))
+        Self::with_namespace(self.shared.words.clone(), Some(namespace.to_owned()))
     }
 
-    fn over(words: Vec<String>, namespace: Option<String>) -> Self {
+    fn with_namespace(words: Vec<String>, namespace: Option<String>) -> Self {
         let shared = Shared { words, namespace, state: Mutex::default(), changes: watch::Sender::new(()) };
         Self { shared: Arc::new(shared) }
     }
@@ -94,7 +94,7 @@ impl Board {
         &self.shared.words
     }
 
-    /// Watches exactly these kinds, in this order, and tells of those that are missing.
+    /// Watches exactly these kinds in this order, and sets the missing ones.
     pub(crate) fn watch(
         &self,
         client: &Client,
@@ -113,7 +113,7 @@ impl Board {
         state.missing = missing;
         state.begun = true;
         drop(state);
-        // Outside of the lock: a handler that is just being told of something may be waiting for nobody.
+        // Dropped outside of the lock, which a running handler may be waiting for.
         drop(before);
         self.shared.changes.send_replace(());
     }
@@ -143,38 +143,38 @@ impl Board {
         Watched { informer, handler, rows, _running: running }
     }
 
-    /// All rows: kinds in the order in which they were asked for, objects by namespace and name.
+    /// All rows: kinds in the requested order, objects by namespace and name.
     pub fn rows(&self) -> Vec<Row> {
         let state = self.shared.state.lock();
         state.kinds.values().flat_map(|kind| kind.rows.lock().values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// The kinds that are watched: `deployments.apps`.
+    /// The watched kinds, such as `deployments.apps`.
     pub fn kinds(&self) -> Vec<String> {
         let state = self.shared.state.lock();
         state.kinds.keys().map(|name| name.trim_end_matches('.').to_owned()).collect()
     }
 
-    /// What was asked for and cannot be shown, and why.
+    /// The requested kinds that cannot be shown, and why.
     pub fn missing(&self) -> Vec<(String, String)> {
         let state = self.shared.state.lock();
         state.missing.iter().map(|(word, why)| (word.clone(), why.clone())).collect()
     }
 
-    /// Whether the board shows at least what there was when each kind was asked for.
+    /// Whether the initial lists of all requested kinds are complete.
     pub fn is_complete(&self) -> bool {
         let state = self.shared.state.lock();
         state.begun
             && state.kinds.values().all(|kind| kind.informer.has_synced() && kind.handler.has_synced())
     }
 
-    /// A way to wait for changes.
+    /// Returns a receiver of changes.
     pub fn changes(&self) -> Changes {
         Changes(self.shared.changes.subscribe())
     }
 }
 
-/// Tells when a board has changed. Changes that nobody waited for count as one.
+/// Receiver of a board's changes. Changes between two calls are coalesced.
 #[derive(Debug)]
 pub struct Changes(watch::Receiver<()>);
 
@@ -182,7 +182,7 @@ impl Changes {
     /// Waits for the next change.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
-            // The board is gone: there will be none.
+            // The board was dropped: there are no more changes.
             std::future::pending::<()>().await;
         }
     }

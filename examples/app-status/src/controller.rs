@@ -1,4 +1,4 @@
-//! From what is asked for to what is watched.
+//! Reconciles the watched kinds with the requested ones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,30 +11,31 @@ use kubewright::{
 
 use crate::Board;
 
-/// The label of a ConfigMap that asks for kinds; its value is `true`.
+/// Label of ConfigMaps that request kinds; its value is `true`.
 pub const LABEL: &str = "app-status.kubewright.dev/watch";
-/// Where such a ConfigMap lists them: words as `kubectl get` takes them, with spaces, commas or line breaks in between.
+/// Key of the list of kinds in such a ConfigMap: names as for `kubectl get`, separated by spaces, commas or
+/// line breaks.
 pub const KINDS: &str = "kinds";
-/// How long until a kind that was not served is looked for again. A definition that changes is noticed at once; what is
-/// served by other API servers is not.
-const AGAIN: Duration = Duration::from_secs(5);
-/// How long until the rest is looked at again. A server may announce a kind for a moment longer than its definition lasts,
-/// and nothing tells when it stops.
-const NOW_AND_THEN: Duration = Duration::from_mins(1);
+/// Requeue interval while a kind is not served. Changes of definitions trigger a reconcile, those of
+/// aggregated API servers do not.
+const MISSING_INTERVAL: Duration = Duration::from_secs(5);
+/// Requeue interval otherwise. A server may announce a kind a moment longer than its definition exists,
+/// without an event for the end.
+const RECHECK_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The one key of this controller.
-pub(crate) fn everything() -> ObjectKey {
+/// The only key of this controller.
+pub(crate) fn board_key() -> ObjectKey {
     ObjectKey::cluster("everything")
 }
 
-/// Brings the board to what is asked for.
+/// Brings the board into the requested state.
 pub async fn reconcile(board: Board, cx: Context<ConfigMap>) -> Result<Action> {
     let client = cx.client().client().clone();
-    // What was discovered before may be gone by now: every look asks anew.
+    // Discovery is refreshed each time, because kinds may be gone.
     let clients = Clients::new(client.clone());
     let mut served: IndexMap<String, Arc<ResourceInfo>> = IndexMap::new();
     let mut missing = IndexMap::new();
-    for word in asked_for(&board, &cx).await? {
+    for word in requested_kinds(&board, &cx).await? {
         match clients.mapper().find(&word).await {
             Ok(info) if info.supports("list") && info.supports("watch") => {
                 served.insert(format!("{}.{}", info.plural, info.group), info);
@@ -45,17 +46,17 @@ pub async fn reconcile(board: Board, cx: Context<ConfigMap>) -> Result<Action> {
             Err(error @ (MapperError::NoMatch { .. } | MapperError::Ambiguous { .. })) => {
                 missing.insert(word, error.to_string());
             }
-            // A server that cannot tell has not said no: what is watched stays.
+            // A discovery error is no answer: watched kinds are kept.
             Err(error) => return Err(error.into()),
         }
     }
-    let again = if missing.is_empty() { NOW_AND_THEN } else { AGAIN };
+    let again = if missing.is_empty() { RECHECK_INTERVAL } else { MISSING_INTERVAL };
     board.watch(&client, served, missing);
     Ok(Action::requeue_after(again))
 }
 
-/// The words of the command line, then those of the ConfigMaps by their names.
-async fn asked_for(board: &Board, cx: &Context<ConfigMap>) -> Result<Vec<String>> {
+/// The kinds of the command line, then those of the ConfigMaps by name.
+async fn requested_kinds(board: &Board, cx: &Context<ConfigMap>) -> Result<Vec<String>> {
     let mut maps = cx.list::<ConfigMap>().label(LABEL, "true").await?;
     maps.sort_by(|one, other| one.key().cmp(other.key()));
     let mut words = board.words().to_vec();

@@ -1,22 +1,23 @@
-//! The status of anything in a cluster, live: what an application centre shows.
+//! Live status of any objects of a cluster.
 //!
-//! Which kinds are shown is said on the command line, and at run time by ConfigMaps with the label
-//! `app-status.kubewright.dev/watch: "true"`, whose `kinds` lists them in the words that `kubectl get` takes. Every kind has
-//! a dynamic informer of its own, which is started when somebody asks for the kind and stopped when nobody does any more.
-//! Custom resources need no code: their conditions, their phase or their replicas say how they are.
+//! The kinds to show are given on the command line, and at run time by ConfigMaps with the label
+//! `app-status.kubewright.dev/watch: "true"`, whose `kinds` lists them as for `kubectl get`. Each kind has a
+//! dynamic informer, started when the kind is first requested and stopped when it is no longer. Custom
+//! resources need no code: their health is derived from conditions, phase or replicas.
 //!
-//! - [`health`]: how an object is, by what its status says;
-//! - [`board`]: the kinds that are watched, and a row for every object;
-//! - [`controller`]: from what is asked for to what is watched;
+//! - [`health`]: the health of an object, derived from its status;
+//! - [`board`]: the watched kinds, with a row for every object;
+//! - [`controller`]: reconciles the watched kinds with the requested ones;
 //! - [`show`]: the board on a terminal, as plain lines or as JSON;
 //! - [`terminal`]: colours, widths and redrawing in place.
 //!
-//! It keeps these promises, and `tests/` holds it to them:
+//! It guarantees, as `tests/` checks:
 //!
-//! - a kind is watched once, however many ask for it, and as long as one does;
-//! - a kind that is not served is told of, and shown as soon as it is; a kind that is not served any more leaves the board;
-//! - a row is there as long as its object is, and always as new as the informer;
-//! - it writes nothing: no object is touched.
+//! - a kind is watched once, however many request it, for as long as one does;
+//! - a kind that is not served is reported, and shown as soon as it is; a kind that is no longer served is
+//!   removed;
+//! - a row exists as long as its object, and is as current as the informer;
+//! - it writes nothing.
 
 pub mod board;
 pub mod controller;
@@ -38,19 +39,18 @@ use kubewright::{
     prelude::*,
 };
 
-/// The whole operator, for `main`, for tests and for whoever runs it inside of another program. What it finds is on the
-/// board.
+/// The whole operator, for `main`, for tests and for embedding. Its output is the board.
 pub fn operator(board: &Board) -> ManagerBuilder {
-    let everything = || [controller::everything()];
+    let board_keys = || [controller::board_key()];
     let board = board.clone();
     let controller = Controller::of::<ConfigMap>()
         .named("app-status")
         .without_leader()
-        // There is one board: whatever happens, all of it is looked at.
+        // There is one board, so every event has the same key.
         .only_others()
-        .source(source::function("start", |requests| async move { requests.add(controller::everything()) }))
-        .watches(Watch::mapped(move |_: &Lazy<ConfigMap>| everything()))
-        .watches(Watch::mapped(move |_: &Lazy<PartialObjectMeta<CustomResourceDefinition>>| everything()))
+        .source(source::function("start", |requests| async move { requests.add(controller::board_key()) }))
+        .watches(Watch::mapped(move |_: &Lazy<ConfigMap>| board_keys()))
+        .watches(Watch::mapped(move |_: &Lazy<PartialObjectMeta<CustomResourceDefinition>>| board_keys()))
         .reconcile(move |cx| controller::reconcile(board.clone(), cx));
     Manager::builder("app-status")
         .cache(CacheOptions::<ConfigMap>::new().labels(format!("{}=true", controller::LABEL)))

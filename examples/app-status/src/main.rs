@@ -1,4 +1,4 @@
-//! Shows the status of a cluster: the one that the kubeconfig names, or the one it runs in.
+//! Shows the status of the cluster of the kubeconfig, or the one it runs in.
 
 use std::io;
 
@@ -17,7 +17,7 @@ async fn main() -> Result<()> {
     if options.help {
         return Ok(io::Write::write_all(&mut io::stdout(), format!("{USAGE}\n").as_bytes())?);
     }
-    // The table is for the screen; what goes wrong is for those who ask for it.
+    // Standard output has the table; logs are off unless `RUST_LOG` is set.
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
     tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter).init();
     let board = options.board();
@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
         biased;
         ended = app_status::operator(&board).run() => Ok(ended?),
         shown = shown => match shown {
-            // Whoever read it has seen enough.
+            // The reader has closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             shown => Ok(shown?),
         },

@@ -1,8 +1,8 @@
-//! The command line.
+//! Command line options.
 
 use crate::Board;
 
-/// What `--help` prints.
+/// Text of `--help`.
 pub const USAGE: &str = "\
 The status of anything in a cluster, live.
 
@@ -17,47 +17,47 @@ Options:
       --once               show everything once and end
   -h, --help               this";
 
-/// How to show it.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// For people.
+    /// Human-readable.
     #[default]
     Table,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 
-/// What the command line says.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// The kinds.
     pub kinds: Vec<String>,
-    /// The namespace, if only one.
+    /// The namespace, if limited to one.
     pub namespace: Option<String>,
-    /// How to show it.
+    /// The output format.
     pub format: Format,
-    /// Whether to show it once only.
+    /// Whether to print once and exit.
     pub once: bool,
-    /// Whether help is wanted.
+    /// Whether to print the help.
     pub help: bool,
 }
 
-/// Why a command line makes no sense.
+/// Error of parsing the command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// There is no such option.
+    /// Unknown option.
     #[error("there is no option {0}; --help lists them")]
     Unknown(String),
-    /// An option lacks its value.
+    /// Option without its value.
     #[error("{0} needs a value; --help says which")]
     Incomplete(String),
-    /// There is no such format.
+    /// Unknown format.
     #[error("--output is table or json, not {0}")]
     Format(String),
 }
 
 impl Options {
-    /// Reads a command line, without the name of the program.
+    /// Parses a command line, without the program name.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, OptionsError> {
         let mut options = Self::default();
         let mut arguments = arguments.into_iter();
@@ -90,7 +90,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The board that they ask for.
+    /// Creates the board for these options.
     pub fn board(&self) -> Board {
         let board = Board::new(self.kinds.clone());
         match &self.namespace {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_a_way_out() {
+    fn invalid_options_are_refused_with_a_hint() {
         let said = |line: &str| parse(line).unwrap_err().to_string();
         assert_eq!(said("--watch"), "there is no option --watch; --help lists them");
         assert_eq!(said("-n"), "-n needs a value; --help says which");

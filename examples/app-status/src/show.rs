@@ -15,12 +15,12 @@ use crate::{
     terminal::{self, Ink, Line, Output, Screen},
 };
 
-/// Changes within so long are drawn at once.
+/// Changes within this time are drawn together.
 const FRAME: Duration = Duration::from_millis(50);
-/// Ages are drawn anew this often.
+/// Interval of redrawing ages.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the board until the future is dropped or nobody reads any more.
+/// Shows the board until the future is dropped or the reader closes the pipe.
 pub async fn live(board: &Board, format: Format, output: Output) -> io::Result<()> {
     let mut changes = board.changes();
     let mut watching = Watching::default();
@@ -43,13 +43,13 @@ pub async fn live(board: &Board, format: Format, output: Output) -> io::Result<(
             }
             out.flush()?;
         }
-        // At most a frame per change, and one a second for the ages.
+        // At most one frame per change, and one a second for the ages.
         let _ = tokio::time::timeout(TICK, changes.next()).await;
         tokio::time::sleep(FRAME).await;
     }
 }
 
-/// Shows the board once, when it is complete.
+/// Prints the board once, when it is complete.
 pub async fn once(board: &Board, format: Format, output: Output, out: &mut impl Write) -> io::Result<()> {
     let mut changes = board.changes();
     while !board.is_complete() {
@@ -75,7 +75,7 @@ pub fn table(rows: &[Row], now: Timestamp) -> Vec<Line> {
     };
     let kind = longest("KIND", &|row| row.kind.chars().count());
     let name = longest("NAME", &|row| row.path().chars().count());
-    // As wide as the longest state that most go through: a table that is redrawn should not jump.
+    // Wide enough for the common states, so that a redrawn table does not jump.
     let state = longest(State::Progressing.word(), &|row| row.health.state.word().len());
     let ready = longest("READY", &|row| row.health.ready.as_ref().map_or(0, String::len));
     let heading =
@@ -101,7 +101,7 @@ fn missing(board: &Board) -> impl Iterator<Item = Line> {
     })
 }
 
-/// The sign and the colour of a state.
+/// The symbol and colour of a state.
 pub fn mark(state: State) -> (&'static str, Ink) {
     match state {
         State::Ready => ("●", Ink::Green),
@@ -115,7 +115,7 @@ pub fn mark(state: State) -> (&'static str, Ink) {
     }
 }
 
-/// How old something is, as kubectl says it: `42s`, `3m`, `2h`, `5d`.
+/// The age as in kubectl: `42s`, `3m`, `2h`, `5d`.
 pub fn age(created: Timestamp, now: Timestamp) -> String {
     match now.duration_since(created).as_secs().max(0) {
         seconds @ 0..120 => format!("{seconds}s"),
@@ -125,30 +125,30 @@ pub fn age(created: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// What happened to a row.
+/// Change of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// In a word.
+    /// The type of change.
     pub change: What,
-    /// The row, as it is or was.
+    /// The current or last row.
     #[serde(flatten)]
     pub row: Row,
 }
 
-/// What can happen to a row.
+/// Type of a row's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// It is new.
+    /// Added.
     Added,
-    /// It says something else.
+    /// Changed.
     Changed,
-    /// It is gone.
+    /// Deleted.
     Removed,
 }
 
 impl Change {
-    /// The change as a line.
+    /// Formats the change as a line.
     pub fn line(&self) -> Line {
         let Row { kind, health, .. } = &self.row;
         let (mark, ink) = mark(health.state);
@@ -171,12 +171,12 @@ impl Change {
     }
 }
 
-/// Remembers a board, and says what has become different since.
+/// Remembers a board to compute its changes.
 #[derive(Debug, Default)]
 pub struct Watching(BTreeMap<(String, String, String), Row>);
 
 impl Watching {
-    /// What is different from the last time that this was asked: first what is there, in its order, then what is gone.
+    /// Returns the changes since the last call: existing rows in their order, then deleted ones.
     pub fn changes(&mut self, rows: Vec<Row>) -> Vec<Change> {
         let mut before = std::mem::take(&mut self.0);
         let mut changes = Vec::new();
@@ -230,17 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_become_different_is_told() {
+    fn only_changed_rows_are_reported() {
         let mut watching = Watching::default();
-        let told = |changes: Vec<Change>| -> Vec<String> {
+        let formatted = |changes: Vec<Change>| -> Vec<String> {
             changes.iter().map(|change| change.line().plain()).collect()
         };
         let first = vec![row("a", State::Progressing, Some("0/1")), row("b", State::Ready, None)];
         assert_eq!(
-            told(watching.changes(first.clone())),
+            formatted(watching.changes(first.clone())),
             ["◌ Progressing  Deployment shop/a 0/1 because", "● Ready        Deployment shop/b because"]
         );
-        assert_eq!(told(watching.changes(first)), Vec::<String>::new());
+        assert_eq!(formatted(watching.changes(first)), Vec::<String>::new());
         let second = watching.changes(vec![row("a", State::Ready, Some("1/1"))]);
         assert_eq!(
             serde_json::to_value(&second[0]).unwrap(),
@@ -248,13 +248,13 @@ mod tests {
                 "name": "a", "state": "Ready", "ready": "1/1", "message": "because", "created": "2026-01-01T00:00:00Z"})
         );
         assert_eq!(
-            told(second),
+            formatted(second),
             ["● Ready        Deployment shop/a 1/1 because", "- Gone         Deployment shop/b"]
         );
     }
 
     #[test]
-    fn ages_read_as_kubectl_writes_them() {
+    fn ages_are_formatted_as_in_kubectl() {
         let now = Timestamp::from_second(1_000_000).unwrap();
         for (seconds, said) in [(0, "0s"), (119, "119s"), (120, "2m"), (7200, "2h"), (172_800, "2d")] {
             assert_eq!(age(Timestamp::from_second(1_000_000 - seconds).unwrap(), now), said);

@@ -1,36 +1,36 @@
-//! Colours, widths and redrawing in place, without a library of widgets.
+//! Colours, widths and redrawing in place, without a widget library.
 //!
-//! A [`Line`] is text with [`Ink`]; where it goes decides what becomes of it: a terminal gets colours, a pipe or a person
-//! with `NO_COLOR` gets the words. A [`Screen`] draws a frame over the one before it and leaves the last one standing.
+//! A [`Line`] is text with [`Ink`], rendered for its output: a terminal gets colours, a pipe or `NO_COLOR`
+//! plain text. A [`Screen`] draws each frame over the one before and leaves the last one.
 
 use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write},
 };
 
-/// What a piece of text looks like.
+/// Style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
-    /// As the terminal has it.
+    /// Default.
     Plain,
-    /// Stands out.
+    /// Emphasised.
     Bold,
-    /// Stays back.
+    /// Dimmed.
     Dim,
-    /// All is well.
+    /// Success.
     Green,
-    /// On its way.
+    /// In progress.
     Yellow,
-    /// Something is wrong.
+    /// Failure.
     Red,
-    /// A heading or a hint.
+    /// Heading or hint.
     Blue,
-    /// A name.
+    /// Name.
     Cyan,
 }
 
 impl Ink {
-    /// The number of its escape sequence.
+    /// The escape code.
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "0",
@@ -45,42 +45,42 @@ impl Ink {
     }
 }
 
-/// A line of text with ink.
+/// Line of styled text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line(Vec<(Ink, String)>);
 
 impl Line {
-    /// An empty line.
+    /// Creates an empty line.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The line, and this after it.
+    /// Appends text.
     #[must_use]
     pub fn then(mut self, ink: Ink, text: impl Into<String>) -> Self {
         self.0.push((ink, text.into()));
         self
     }
 
-    /// The line, and another after it.
+    /// Appends another line.
     #[must_use]
     pub fn and(mut self, line: Self) -> Self {
         self.0.extend(line.0);
         self
     }
 
-    /// The line, and this after it, in a column of at least this width.
+    /// Appends text, padded to at least this width.
     #[must_use]
     pub fn cell(self, ink: Ink, text: &str, width: usize) -> Self {
         self.then(ink, format!("{text:<width$}"))
     }
 
-    /// How many columns it takes. All that is printed here takes one per character.
+    /// The width in columns. All printed characters take one.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// The line, cut to a width.
+    /// Truncates the line to a width.
     #[must_use]
     pub fn fit(self, width: usize) -> Self {
         if self.width() <= width {
@@ -99,13 +99,13 @@ impl Line {
         fitted.then(Ink::Dim, "…")
     }
 
-    /// The words alone.
+    /// The text without styles.
     pub fn plain(&self) -> String {
         let text: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
         text.trim_end().to_owned()
     }
 
-    /// The words with escape sequences.
+    /// The text with escape sequences.
     pub fn painted(&self) -> String {
         let mut painted = String::new();
         for (ink, text) in &self.0 {
@@ -119,36 +119,36 @@ impl Line {
         painted
     }
 
-    /// Its pieces.
+    /// The styled pieces.
     pub fn pieces(&self) -> impl Iterator<Item = (Ink, &str)> {
         self.0.iter().map(|(ink, text)| (*ink, text.as_str()))
     }
 }
 
-/// What standard output is.
+/// Capabilities of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
-    /// Whether it is a terminal that can be drawn on.
+    /// Whether it is a terminal that can be redrawn.
     pub live: bool,
-    /// Whether colours are welcome.
+    /// Whether to use colours.
     pub colour: bool,
 }
 
 impl Output {
-    /// A terminal is drawn on; anything else gets lines. `NO_COLOR` is respected: see no-color.org.
+    /// Detects the capabilities. `NO_COLOR` is respected: see no-color.org.
     pub fn of_stdout() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let live = io::stdout().is_terminal() && set("TERM").is_none_or(|term| term != "dumb");
         Self { live, colour: live && set("NO_COLOR").is_none() }
     }
 
-    /// The line as this output takes it.
+    /// Renders a line for this output.
     pub fn render(self, line: &Line) -> String {
         if self.colour { line.painted() } else { line.plain() }
     }
 }
 
-/// Columns and rows of the terminal.
+/// The size of the terminal: columns and rows.
 pub fn size() -> (usize, usize) {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
@@ -160,7 +160,7 @@ pub fn size() -> (usize, usize) {
     (100, 40)
 }
 
-/// A place on a terminal that is drawn on again and again. Dropping it leaves the last frame standing.
+/// Area of a terminal that is redrawn. Dropping it leaves the last frame.
 #[derive(Debug)]
 pub struct Screen<W: Write> {
     out: W,
@@ -169,16 +169,16 @@ pub struct Screen<W: Write> {
 }
 
 impl<W: Write> Screen<W> {
-    /// Draws from where the cursor is.
+    /// Creates a screen at the cursor.
     pub fn new(mut out: W, output: Output) -> io::Result<Self> {
         out.write_all(b"\x1b[?25l")?;
         Ok(Self { out, output, drawn: 0 })
     }
 
-    /// Draws a frame over the one before it, cut to the size of the terminal.
+    /// Draws a frame over the one before, truncated to the size of the terminal.
     pub fn draw(&mut self, lines: &[Line], (columns, rows): (usize, usize)) -> io::Result<()> {
         let visible = &lines[..lines.len().min(rows.saturating_sub(1))];
-        // In one write and as one update, where the terminal knows what that is: nothing flickers.
+        // One write and one synchronised update, where the terminal supports it, avoids flicker.
         let mut frame = String::from("\x1b[?2026h");
         if self.drawn > 0 {
             let _ = write!(frame, "\x1b[{}A\r", self.drawn);
@@ -195,7 +195,7 @@ impl<W: Write> Screen<W> {
 
 impl<W: Write> Drop for Screen<W> {
     fn drop(&mut self) {
-        // There is nobody left to tell if even this cannot be written.
+        // A terminal that cannot be written to cannot be restored.
         let _ = self.out.write_all(b"\x1b[?25h").and_then(|()| self.out.flush());
     }
 }
@@ -205,16 +205,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_words_for_a_pipe_and_has_colours_for_a_terminal() {
+    fn a_line_is_plain_in_a_pipe_and_coloured_on_a_terminal() {
         let line = Line::new().cell(Ink::Green, "ok", 4).then(Ink::Plain, "done  ");
         assert_eq!(line.plain(), "ok  done");
         assert_eq!(line.painted(), "\x1b[32mok  \x1b[0mdone  ");
-        let deaf = Output { live: true, colour: false };
-        assert_eq!(deaf.render(&line), "ok  done");
+        let plain_output = Output { live: true, colour: false };
+        assert_eq!(plain_output.render(&line), "ok  done");
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
+    fn long_lines_are_truncated_with_an_ellipsis() {
         let line = Line::new().then(Ink::Red, "abc").then(Ink::Plain, "defgh");
         assert_eq!(line.clone().fit(8).plain(), "abcdefgh");
         assert_eq!(line.clone().fit(6).plain(), "abcde…");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_drawn_over_the_one_before_it_and_no_taller_than_the_terminal() {
+    fn a_frame_replaces_the_one_before_and_fits_the_terminal() {
         let mut out = Vec::new();
         let lines: Vec<Line> = ["a", "b", "c"].map(|text| Line::new().then(Ink::Plain, text)).into();
         {

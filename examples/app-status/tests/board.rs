@@ -1,4 +1,4 @@
-//! The board in a cluster: kinds that come and go, objects that become ready, and what people do in between.
+//! The board in a cluster: added and removed kinds, and objects that become ready.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn deployment(name: &str, annotations: &Value) -> String {
     .to_string()
 }
 
-fn asks_for(name: &str, kinds: &str) -> String {
+fn request_kinds(name: &str, kinds: &str) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"kinds": kinds},
            "metadata": {"name": name, "labels": {"app-status.kubewright.dev/watch": "true"}}})
     .to_string()
@@ -53,7 +53,7 @@ async fn until(cluster: &Cluster, what: &str, holds: impl Fn() -> bool) -> Resul
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_object_is_followed_from_its_creation_to_its_end(cluster: Cluster) {
+async fn an_object_is_shown_from_creation_to_deletion(cluster: Cluster) {
     let board = Board::new(["deploy"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
     until(&cluster, "the board is complete", || board.is_complete()).await.unwrap();
@@ -78,7 +78,7 @@ async fn an_object_is_followed_from_its_creation_to_its_end(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_cannot_become_ready_is_shown_as_failed(cluster: Cluster) {
+async fn a_stuck_object_is_shown_as_failed(cluster: Cluster) {
     let board = Board::new(["pods"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
     cluster.apply(&deployment("web", &json!({"sim.kubewright.dev/image-pull-error": "true"}))).await.unwrap();
@@ -95,19 +95,19 @@ async fn kinds_are_added_changed_and_removed_at_run_time(cluster: Cluster) {
     cluster.settled().await.unwrap();
     assert!(board.is_complete() && board.kinds().is_empty());
 
-    cluster.apply(&asks_for("workloads", "deployments, rs")).await.unwrap();
+    cluster.apply(&request_kinds("workloads", "deployments, rs")).await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(board.kinds(), ["deployments.apps", "replicasets.apps"]);
     assert_eq!(board.rows().len(), 2);
 
-    cluster.apply(&asks_for("workloads", "services\ndeployments")).await.unwrap();
+    cluster.apply(&request_kinds("workloads", "services\ndeployments")).await.unwrap();
     cluster.settled().await.unwrap();
-    assert_eq!(board.kinds(), ["services", "deployments.apps"], "in the order in which they are asked for");
+    assert_eq!(board.kinds(), ["services", "deployments.apps"], "in the requested order");
     assert_eq!(rows(&board), ["Service default/kubernetes Ready", "Deployment default/web Ready 2/2"]);
 
-    // Under another name it asks for the same.
+    // A ConfigMap of another name requests the same kinds.
     cluster.delete::<ConfigMap>("default/workloads").await.unwrap();
-    cluster.apply(&asks_for("renamed", "services deployments")).await.unwrap();
+    cluster.apply(&request_kinds("renamed", "services deployments")).await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(board.kinds(), ["services", "deployments.apps"]);
 
@@ -117,11 +117,11 @@ async fn kinds_are_added_changed_and_removed_at_run_time(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_kind_that_two_ask_for_stays_until_the_second_is_gone(cluster: Cluster) {
+async fn a_kind_that_two_request_stays_until_the_second_is_deleted(cluster: Cluster) {
     let board = Board::new(Vec::<String>::new());
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
-    cluster.apply(&asks_for("one", "deployments")).await.unwrap();
-    cluster.apply(&asks_for("two", "deploy pods")).await.unwrap();
+    cluster.apply(&request_kinds("one", "deployments")).await.unwrap();
+    cluster.apply(&request_kinds("two", "deploy pods")).await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(board.kinds(), ["deployments.apps", "pods"]);
     cluster.delete::<ConfigMap>("default/one").await.unwrap();
@@ -133,16 +133,16 @@ async fn a_kind_that_two_ask_for_stays_until_the_second_is_gone(cluster: Cluster
 }
 
 #[kubewright_cluster::test(real)]
-async fn config_maps_of_others_are_none_of_ours(cluster: Cluster) {
+async fn config_maps_without_the_label_are_ignored(cluster: Cluster) {
     let board = Board::new(Vec::<String>::new());
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
-    let foreign = asks_for("theirs", "deployments").replace("app-status.kubewright.dev/watch", "app");
+    let foreign = request_kinds("theirs", "deployments").replace("app-status.kubewright.dev/watch", "app");
     cluster.apply(&foreign).await.unwrap();
     cluster.settled().await.unwrap();
     assert!(board.kinds().is_empty());
 
-    // One that takes its label off stops asking.
-    cluster.apply(&asks_for("ours", "deployments")).await.unwrap();
+    // Without the label it requests nothing.
+    cluster.apply(&request_kinds("ours", "deployments")).await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(board.kinds().len(), 1);
     let api = Api::<ConfigMap>::namespaced(cluster.client(), "default");
@@ -153,7 +153,7 @@ async fn config_maps_of_others_are_none_of_ours(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definition(cluster: Cluster) {
+async fn a_custom_kind_is_shown_while_its_definition_exists(cluster: Cluster) {
     let board = Board::new(["carts", "nonsense"]);
     let _operator = cluster.run(app_status::operator(&board)).await.unwrap();
     cluster.settled().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definitio
     cluster.settled().await.unwrap();
     cluster.apply(CART).await.unwrap();
     let unknown = || rows(&board) == ["Cart default/mine Unknown"];
-    until(&cluster, "it is shown, and nobody has reported on it", unknown).await.unwrap();
+    until(&cluster, "it is shown without a status", unknown).await.unwrap();
     assert_eq!(board.missing().len(), 1);
 
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("shop.example", "v1", "Cart"));
@@ -184,7 +184,7 @@ async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definitio
     assert_eq!(board.rows()[0].health.message, "the shelf is empty");
 
     cluster.delete::<CustomResourceDefinition>("carts.shop.example").await.unwrap();
-    // A real server goes on announcing a kind for a moment after its definition is gone.
+    // A real server announces a kind a moment longer than its definition exists.
     let gone = || board.kinds().is_empty() && board.rows().is_empty();
     until(&cluster, "the kind is gone", gone).await.unwrap();
     cluster.apply(CARTS).await.unwrap();
@@ -192,8 +192,8 @@ async fn a_custom_kind_is_shown_when_it_is_defined_and_leaves_with_its_definitio
 }
 
 #[kubewright_cluster::test(real)]
-async fn after_a_restart_everything_is_there_again(cluster: Cluster) {
-    cluster.apply(&asks_for("workloads", "deployments")).await.unwrap();
+async fn after_a_restart_all_kinds_are_shown_again(cluster: Cluster) {
+    cluster.apply(&request_kinds("workloads", "deployments")).await.unwrap();
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
     let first = Board::new(["services"]);
     let operator = cluster.run(app_status::operator(&first)).await.unwrap();
@@ -215,7 +215,7 @@ async fn after_a_restart_everything_is_there_again(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn one_namespace_is_all_that_is_seen_when_only_one_is_asked_for(cluster: Cluster) {
+async fn with_one_namespace_others_are_not_shown(cluster: Cluster) {
     cluster.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}").await.unwrap();
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
     let board = Board::new(["deployments", "nodes"]).namespace("shop");
@@ -225,7 +225,7 @@ async fn one_namespace_is_all_that_is_seen_when_only_one_is_asked_for(cluster: C
 }
 
 #[kubewright_cluster::test(real)]
-async fn everything_can_be_printed_once_as_a_table_and_as_json(cluster: Cluster) {
+async fn the_board_can_be_printed_once_as_a_table_and_as_json(cluster: Cluster) {
     cluster.apply(&deployment("web", &json!({}))).await.unwrap();
     cluster.settled().await.unwrap();
     let board = Board::new(["deployments", "frobs"]);

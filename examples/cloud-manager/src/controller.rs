@@ -1,4 +1,4 @@
-//! From a CloudManager to what it consists of, in order.
+//! Reconciler of CloudManagers.
 
 use kubewright::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::{
     workloads::{self, Workload},
 };
 
-/// Keeps the parts of a CloudManager, each when the one before is ready.
+/// Reconciles the parts of a CloudManager, each when the one before is ready.
 pub async fn reconcile(cx: Context<CloudManager>) -> Result<Action> {
     let Some(manager) = cx.object()?.filter(|manager| manager.metadata.deletion_timestamp.is_none()) else {
-        return Ok(Action::done()); // gone, or going: its parts follow by ownership
+        return Ok(Action::done()); // deleted or being deleted: its parts are garbage-collected
     };
     let spec = &manager.spec;
     owned::clean_up(&cx, &manager).await?;
@@ -20,7 +20,7 @@ pub async fn reconcile(cx: Context<CloudManager>) -> Result<Action> {
         .controlled_by(&*manager)
         .await?;
     if !front.is_ready() {
-        return Ok(Action::done()); // its next change wakes us up
+        return Ok(Action::done()); // its next change triggers a reconcile
     }
 
     let identity = cx

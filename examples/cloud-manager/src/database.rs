@@ -17,7 +17,7 @@ use crate::{
     workloads::{container, label},
 };
 
-/// The claim of each database pod.
+/// Name of the volume claim of each Pod.
 const DATA: &str = "datadir";
 
 /// The name of the Secret with the password.
@@ -25,14 +25,14 @@ pub fn secret_name(manager: &CloudManager) -> String {
     format!("{}auth", manager.spec.db.stateful_set.name)
 }
 
-/// Brings the Secret into its wanted state.
+/// Brings the Secret into its desired state.
 pub fn secret(manager: &CloudManager, secret: &mut Secret) {
     let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
     let data = [("username", "root"), ("password", manager.spec.db.root_pass.expose())];
     secret.data = Some(data.map(|(key, value)| (key.to_owned(), bytes(value))).into());
 }
 
-/// Brings the StatefulSet into its wanted state.
+/// Brings the StatefulSet into its desired state.
 pub fn stateful_set(manager: &CloudManager, set: &mut StatefulSet) -> Result<(), OwnerError> {
     let server = &manager.spec.db.stateful_set;
     label(manager, "db", &mut set.spec.selector, &mut set.spec.template);
@@ -58,7 +58,8 @@ pub fn stateful_set(manager: &CloudManager, set: &mut StatefulSet) -> Result<(),
     claim(manager, set)
 }
 
-/// Says what volume each pod has. The server refuses another one for a set that exists, and the error says so.
+/// Sets the volume claim of each Pod. It is immutable in an existing StatefulSet, and the server's error says
+/// so.
 fn claim(manager: &CloudManager, set: &mut StatefulSet) -> Result<(), OwnerError> {
     let storage = &manager.spec.db.stateful_set.storage;
     let templates = set.spec.volume_claim_templates.get_or_insert_default();
@@ -66,7 +67,7 @@ fn claim(manager: &CloudManager, set: &mut StatefulSet) -> Result<(), OwnerError
         let mut template = PersistentVolumeClaim::default();
         template.metadata.name = Some(DATA.to_owned());
         template.metadata.namespace = manager.namespace();
-        // Claims outlive their set; these go with the CloudManager.
+        // Claims outlive their StatefulSet; these are deleted with the CloudManager.
         set_controller_reference(manager, &mut template)?;
         templates.push(template);
     }

@@ -1,4 +1,4 @@
-//! The definition of a CloudManager, shaped as Go's `controller-gen` shapes it, so that a cluster that was installed from
+//! The definition of a CloudManager, in the form of Go's `controller-gen`, so that a cluster installed from
 //! the Go operator's manifests sees no change.
 
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::CloudManager;
 
-/// The definition: `config/crd.yaml` is written from it.
+/// The definition, from which `config/crd.yaml` is generated.
 pub fn definition() -> CustomResourceDefinition {
     let mut definition = CloudManager::crd();
     definition.spec.names.list_kind = Some("CloudManagerList".to_owned());
     for version in &mut definition.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            as_go_has_it(root);
+            like_controller_gen(root);
         }
     }
     definition
 }
 
-/// In Go the root has its own `apiVersion`, `kind` and `metadata`, and neither spec nor status has to be there.
-fn as_go_has_it(root: &mut JSONSchemaProps) {
+/// As controller-gen: the root has `apiVersion`, `kind` and `metadata`, and requires neither spec nor status.
+fn like_controller_gen(root: &mut JSONSchemaProps) {
     root.title = None;
     root.required = None;
     let properties = root.properties.get_or_insert_default();
@@ -34,22 +34,22 @@ fn as_go_has_it(root: &mut JSONSchemaProps) {
     for property in properties.values_mut() {
         property.nullable = None;
     }
-    spell_out(root);
+    add_any_of(root);
 }
 
-/// In Go what is a number or a text says so by itself as well. kube's derive takes such types away.
-fn spell_out(schema: &mut JSONSchemaProps) {
+/// As controller-gen: integer-or-string types have an explicit `anyOf`, which kube's derive removes.
+fn add_any_of(schema: &mut JSONSchemaProps) {
     if schema.x_kubernetes_int_or_string == Some(true) {
         schema.any_of = Some(vec![of_type("integer"), of_type("string")]);
     }
-    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(spell_out);
+    schema.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(add_any_of);
 }
 
 fn of_type(name: &str) -> JSONSchemaProps {
     JSONSchemaProps { type_: Some(name.to_owned()), ..JSONSchemaProps::default() }
 }
 
-/// A quantity: a number, or a text such as `20Gi`.
+/// Schema of a quantity: a number, or a text such as `20Gi`.
 pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",

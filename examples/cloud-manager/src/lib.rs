@@ -1,18 +1,18 @@
-//! A small platform as one object: a CloudManager asks for a front, an identity service and a database, and has them.
+//! A small platform as one object: a CloudManager has a front end, an identity service and a database.
 //!
-//! - [`types`]: what a user writes, and what is reported back; [`definition`]: the definition that is made of it;
-//! - [`workloads`] and [`database`]: what the children look like;
-//! - [`owned`]: the index by which old children are found;
-//! - [`controller`]: how it comes about, in order.
+//! - [`types`]: the custom resource; [`definition`]: its generated definition;
+//! - [`workloads`] and [`database`]: the desired children;
+//! - [`owned`]: the index of children, and clean-up;
+//! - [`controller`]: the reconciler.
 //!
-//! It keeps these promises, and `tests/` holds it to them:
+//! It guarantees, as `tests/` checks:
 //!
-//! - front, identity service and database come up one after the other, each when the one before is ready;
-//! - `status.phase` says `ready` when the last one is, and an event tells of it;
-//! - children that are deleted or changed by hand come back as they should be;
-//! - a child that is asked for under another name is made anew, and the old one goes;
-//! - a child that somebody else controls is left alone, and the rest waits for it;
-//! - everything goes with the CloudManager, the volumes of the database too.
+//! - front end, identity service and database are created in order, each when the one before is ready;
+//! - `status.phase` is `ready` when the last one is, which an event reports;
+//! - children that are deleted or changed by hand are restored;
+//! - a child whose name changes in the spec is recreated, and the old one is deleted;
+//! - a child that another owner controls is left alone, and the following ones wait;
+//! - all children are deleted with the CloudManager, volumes of the database included.
 
 pub mod controller;
 pub mod database;
@@ -28,16 +28,13 @@ use k8s_openapi::api::{
 use kubewright::{manager::ManagerBuilder, prelude::*};
 pub use types::{CloudManager, CloudManagerSpec, CloudManagerStatus};
 
-/// The whole operator, for `main`, for tests and for whoever runs it inside of another program.
+/// The whole operator, for `main`, for tests and for embedding.
 pub fn operator() -> ManagerBuilder {
-    Manager::builder("cloud-manager")
-        .leader_election(true)
-        .events_from("CloudManager")
-        .controller(
-            Controller::of::<CloudManager>()
-                .owns::<Deployment>()
-                .owns::<StatefulSet>()
-                .owns::<Secret>()
-                .reconcile(controller::reconcile),
-        )
+    Manager::builder("cloud-manager").leader_election(true).events_from("CloudManager").controller(
+        Controller::of::<CloudManager>()
+            .owns::<Deployment>()
+            .owns::<StatefulSet>()
+            .owns::<Secret>()
+            .reconcile(controller::reconcile),
+    )
 }

@@ -1,4 +1,4 @@
-//! Runs the cloud manager against the cluster that the kubeconfig names, or the one it runs in.
+//! Runs the cloud manager against the cluster of the kubeconfig, or the one it runs in.
 
 use kubewright::prelude::*;
 use tracing_subscriber::EnvFilter;

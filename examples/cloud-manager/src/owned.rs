@@ -1,4 +1,4 @@
-//! The children of a CloudManager, and which of them are deleted.
+//! Children of a CloudManager, found by their owner, and their clean-up.
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -11,7 +11,7 @@ use kubewright::{cache::Lazy, prelude::*};
 
 use crate::{CloudManager, database::secret_name};
 
-/// Deletes the children that go by names which the CloudManager no longer asks for.
+/// Deletes the children whose names are no longer in the spec.
 pub async fn clean_up(cx: &Context<CloudManager>, manager: &CloudManager) -> Result<()> {
     let spec = &manager.spec;
     keep_only::<Deployment>(cx, &[&spec.front.deployment.name, &spec.identity.deployment.name]).await?;
@@ -29,13 +29,13 @@ where
             continue;
         }
         cx.delete(&*child.load()?).await?;
-        cx.event("Deleted", format!("Deleted {} {:?}", in_a_sentence(&K::kind(&())), child.name()));
+        cx.event("Deleted", format!("Deleted {} {:?}", lower_first(&K::kind(&())), child.name()));
     }
     Ok(())
 }
 
 /// `StatefulSet` as `statefulSet`.
-fn in_a_sentence(kind: &str) -> String {
+fn lower_first(kind: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

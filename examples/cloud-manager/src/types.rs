@@ -1,4 +1,4 @@
-//! The CloudManager: what a user writes, and what is reported back.
+//! The CloudManager type.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use kubewright::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a CloudManager consists of.
+/// Spec of a CloudManager.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[kube(
     group = "cloudmanagercontroller.huayun.com",
@@ -15,37 +15,37 @@ use serde::{Deserialize, Serialize};
     kind = "CloudManager",
     namespaced,
     status = "CloudManagerStatus",
-    doc = "A CloudManager has a front, an identity service and a database.",
+    doc = "A CloudManager has a front end, an identity service and a database.",
     printcolumn(name = "Status", type_ = "string", json_path = ".status.phase")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CloudManagerSpec {
-    /// What users see.
+    /// The front end.
     pub front: Front,
-    /// Who users are.
+    /// The identity service.
     pub identity: Identity,
-    /// Where everything is kept.
+    /// The database.
     pub db: Database,
 }
 
-/// The front.
+/// The front end.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 pub struct Front {
-    /// Its Deployment.
+    /// The Deployment.
     pub deployment: Program,
 }
 
 /// The identity service.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 pub struct Identity {
-    /// Its Deployment.
+    /// The Deployment.
     pub deployment: Program,
 }
 
-/// A program that a Deployment runs.
+/// Program that a Deployment runs.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 pub struct Program {
-    /// Its image.
+    /// The image.
     pub image: String,
     /// The name of the Deployment.
     pub name: String,
@@ -55,51 +55,51 @@ pub struct Program {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Database {
-    /// Its StatefulSet.
+    /// The StatefulSet.
     pub stateful_set: DatabaseServer,
-    /// The password of its root user.
+    /// The password of the root user.
     pub root_pass: Password,
 }
 
-/// The server of the database.
+/// Server of the database.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 pub struct DatabaseServer {
-    /// Its image.
+    /// The image.
     pub image: String,
     /// The name of the StatefulSet.
     pub name: String,
-    /// Where its data are.
+    /// The volume of its data.
     pub storage: Storage,
 }
 
-/// A volume to ask for.
+/// Volume to request.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
     /// The storage class.
     pub class: String,
-    /// How the volume may be mounted, such as `ReadWriteOnce`.
+    /// The access mode, such as `ReadWriteOnce`.
     pub access_modes: String,
-    /// How large it is.
+    /// The size.
     #[schemars(schema_with = "crate::definition::quantity")]
     pub size: Quantity,
 }
 
-/// What became of a CloudManager.
+/// Status of a CloudManager.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloudManagerStatus {
-    /// `ready` when all of it is.
+    /// `ready` when all parts are.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
 }
 
-/// A text that is not shown: it may not reach a log by accident.
+/// Text that is never printed, so that it does not reach a log.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, PartialEq, Eq)]
 #[serde(transparent)]
 pub struct Password(String);
 
 impl Password {
-    /// The text itself.
+    /// The text.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The two Deployments, and what Deployments and StatefulSets have in common.
+//! The two Deployments, and helpers for Deployments and StatefulSets.
 
 use k8s_openapi::{
     api::{
@@ -11,14 +11,14 @@ use kubewright::prelude::*;
 
 use crate::CloudManager;
 
-/// Brings the Deployment of the front into its wanted state.
+/// Brings the Deployment of the front into its desired state.
 pub fn front(manager: &CloudManager, deployment: &mut Deployment) {
     label(manager, "front", &mut deployment.spec.selector, &mut deployment.spec.template);
     let container = container(&mut deployment.spec.template, "front-container");
     container.image = Some(manager.spec.front.deployment.image.clone());
 }
 
-/// Brings the Deployment of the identity service into its wanted state.
+/// Brings the Deployment of the identity service into its desired state.
 pub fn identity(manager: &CloudManager, deployment: &mut Deployment) {
     label(manager, "identity", &mut deployment.spec.selector, &mut deployment.spec.template);
     let container = container(&mut deployment.spec.template, "identity-container");
@@ -26,12 +26,12 @@ pub fn identity(manager: &CloudManager, deployment: &mut Deployment) {
     container.command = Some(["/bin/sh", "-c", "sleep 60m"].map(str::to_owned).to_vec());
 }
 
-/// Something that is ready when most of its pods are.
+/// Workload that is ready when most of its Pods are.
 pub trait Workload {
-    /// How many pods are ready, and how many there are.
+    /// The numbers of ready Pods and of all Pods.
     fn pods(&self) -> (i32, i32);
 
-    /// Whether most of the pods are ready. There is none when the workload is new: then it is not ready.
+    /// Whether most of the Pods are ready. A new workload has none and is not ready.
     fn is_ready(&self) -> bool {
         let (ready, all) = self.pods();
         ready > all / 2
@@ -51,7 +51,7 @@ impl Workload for StatefulSet {
     }
 }
 
-/// Says which pods belong to a new workload. On an old one it is not changed: the server would refuse it.
+/// Sets the labels and selector of a new workload. The selector of an existing one is immutable.
 pub(crate) fn label(
     manager: &CloudManager,
     app: &str,
@@ -66,8 +66,8 @@ pub(crate) fn label(
     }
 }
 
-/// The container of this name, which is added if there is none. It is changed in place, so that the server's defaults
-/// stay: replacing it would look like a change every time.
+/// Returns the container of this name, adding it if there is none. It is changed in place, so that the
+/// server's defaults are kept: replacing it would be a change each time.
 pub(crate) fn container<'p>(template: &'p mut PodTemplateSpec, name: &str) -> &'p mut Container {
     let pod: &mut PodSpec = template.spec.get_or_insert_default();
     let place = pod.containers.iter().position(|container| container.name == name).unwrap_or_else(|| {

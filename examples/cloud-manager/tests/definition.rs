@@ -1,4 +1,4 @@
-//! The definition in `config/` is what the types say, and what the Go operator's types say.
+//! `config/crd.yaml` equals the generated definition and that of the Go operator.
 
 use cloud_manager::definition::definition;
 use serde_json::Value;
@@ -10,13 +10,14 @@ fn generated() -> Value {
 }
 
 #[test]
-fn the_definition_in_config_is_made_of_the_types() {
+fn the_definition_in_config_equals_the_generated_one() {
     if std::env::var_os("UPDATE").is_some() {
         let yaml = serde_saphyr::to_string(&generated()).unwrap();
-        std::fs::write(CONFIG, format!("# Made of src/types.rs by tests/definition.rs.\n{yaml}")).unwrap();
+        std::fs::write(CONFIG, format!("# Generated from src/types.rs by tests/definition.rs.\n{yaml}"))
+            .unwrap();
     }
     let stored: Value = serde_saphyr::from_str(&std::fs::read_to_string(CONFIG).unwrap()).unwrap();
-    assert_eq!(stored, generated(), "UPDATE=1 cargo test -p cloud-manager --test definition writes it anew");
+    assert_eq!(stored, generated(), "UPDATE=1 cargo test -p cloud-manager --test definition regenerates it");
 }
 
 #[test]
@@ -27,7 +28,7 @@ fn the_definition_is_that_of_the_go_operator() {
     assert_eq!(ours, theirs);
 }
 
-/// Prose is for people: it decides nothing about what the server takes, keeps and shows in a table.
+/// Descriptions do not affect what the server accepts, stores and prints.
 fn without_descriptions(schema: &mut Value) {
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("description");

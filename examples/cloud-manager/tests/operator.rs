@@ -1,4 +1,4 @@
-//! The promises of the cloud manager, each on a cluster of its own.
+//! Guarantees of the cloud manager, each tested on a cluster of its own.
 
 mod support;
 
@@ -14,11 +14,8 @@ use serde_json::json;
 use support::*;
 
 #[kubewright_cluster::test(real)]
-async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn a_cloud_manager_has_all_parts_and_becomes_ready(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
 
     assert_eq!(phase(&cluster).await?, "ready");
     let front: Deployment = cluster.get("default/ake-front").await?;
@@ -41,22 +38,22 @@ async fn a_cloud_manager_has_all_its_parts_and_says_that_it_is_ready(cluster: Cl
     let from = password.value_from.as_ref().unwrap().secret_key_ref.as_ref().unwrap();
     assert_eq!((&*from.name, &*from.key), ("cm-dbauth", "password"));
     let claim: PersistentVolumeClaim = cluster.get("default/datadir-cm-db-0").await?;
-    assert!(is_ours(&cluster, &claim).await?, "it goes with the CloudManager, not with the set");
+    assert!(is_ours(&cluster, &claim).await?, "it is deleted with the CloudManager, not with the set");
     let asked = claim.spec.as_ref().unwrap();
     assert_eq!(asked.storage_class_name.as_deref(), Some("local-path"));
     assert_eq!(asked.access_modes.as_deref(), Some(&["ReadWriteOnce".to_owned()][..]));
     assert_eq!(asked.resources.as_ref().unwrap().requests.as_ref().unwrap()["storage"].0, "20Gi");
     assert_eq!(claim.status.unwrap().phase.as_deref(), Some("Bound"));
 
-    let told = ("CloudManager".into(), "Updated".into(), "Update cm.status.phase: ready".into());
-    assert!(events(&cluster).await?.contains(&told));
+    let expected = ("CloudManager".into(), "Updated".into(), "Update cm.status.phase: ready".into());
+    assert!(events(&cluster).await?.contains(&expected));
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
 async fn each_part_waits_until_the_one_before_is_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
-    // One pod at a time: a part that gets none does not become ready.
+    // One Pod at a time: a part without a Pod does not become ready.
     allow_pods(&cluster, 1).await?;
     cluster.apply(SAMPLE).await?;
     let identity = async |cluster: &Cluster| cluster.find::<Deployment>("default/cm-identity").await;
@@ -76,7 +73,7 @@ async fn each_part_waits_until_the_one_before_is_ready(cluster: Cluster) -> Resu
 }
 
 #[kubewright_cluster::test(nodes = 0)]
-async fn nothing_comes_after_a_front_that_does_not_come_up(cluster: Cluster) -> Result<()> {
+async fn no_part_is_created_after_a_front_that_does_not_become_ready(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(SAMPLE).await?;
     cluster.settled().await?;
@@ -88,11 +85,8 @@ async fn nothing_comes_after_a_front_that_does_not_come_up(cluster: Cluster) -> 
 
 #[kubewright_cluster::test(real)]
 async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
-    ask(
+    let _operator = started_with_sample(&cluster).await?;
+    patch_spec(
         &cluster,
         json!({
             "front": {"deployment": {"image": "nginx:1.27"}},
@@ -112,12 +106,9 @@ async fn the_parts_follow_the_images_and_the_password(cluster: Cluster) -> Resul
 }
 
 #[kubewright_cluster::test(real)]
-async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
-    ask(
+async fn renamed_parts_are_recreated_and_the_old_ones_deleted(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
+    patch_spec(
         &cluster,
         json!({
             "front": {"deployment": {"name": "web"}},
@@ -131,19 +122,19 @@ async fn renamed_parts_are_made_anew_and_the_old_ones_go(cluster: Cluster) -> Re
     assert_eq!(names::<StatefulSet>(&cluster).await?, ["maria"]);
     let secrets = names::<Secret>(&cluster).await?;
     assert!(secrets.contains(&"mariaauth".into()) && !secrets.contains(&"cm-dbauth".into()), "{secrets:?}");
-    let told = events(&cluster).await?;
+    let recorded = events(&cluster).await?;
     for message in [
         r#"Deleted deployment "ake-front""#,
         r#"Deleted statefulSet "cm-db""#,
         r#"Deleted secret "cm-dbauth""#,
     ] {
         assert!(
-            told.contains(&("CloudManager".into(), "Deleted".into(), message.into())),
-            "{message}: {told:?}"
+            recorded.contains(&("CloudManager".into(), "Deleted".into(), message.into())),
+            "{message}: {recorded:?}"
         );
     }
     let claims = names::<PersistentVolumeClaim>(&cluster).await?;
-    assert_eq!(claims, ["datadir-cm-db-0", "datadir-maria-0"], "data are not thrown away for a name");
+    assert_eq!(claims, ["datadir-cm-db-0", "datadir-maria-0"], "data survive a rename");
     assert_eq!(phase(&cluster).await?, "ready");
     Ok(())
 }
@@ -160,7 +151,7 @@ async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
     cluster.apply(other.as_str()).await?;
     cluster.apply(include_str!("foreign.yaml")).await?;
     cluster.settled().await?;
-    ask(&cluster, json!({"front": {"deployment": {"name": "web"}}})).await?;
+    patch_spec(&cluster, json!({"front": {"deployment": {"name": "web"}}})).await?;
     cluster.settled().await?;
     let deployments = names::<Deployment>(&cluster).await?;
     assert_eq!(deployments, ["cm-identity", "other-front", "other-identity", "theirs", "web"]);
@@ -168,7 +159,7 @@ async fn only_its_own_children_are_cleaned_up(cluster: Cluster) -> Result<()> {
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_deleted(
+async fn a_deleted_cloud_manager_deletes_its_parts_with_every_propagation_policy(
     cluster: Cluster,
 ) -> Result<()> {
     let _operator = started(&cluster).await?;
@@ -190,11 +181,8 @@ async fn a_deleted_cloud_manager_takes_everything_along_whichever_way_it_is_dele
 }
 
 #[kubewright_cluster::test(real)]
-async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn deleted_parts_are_recreated(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
     let first = cluster.get::<StatefulSet>("default/cm-db").await?.metadata.uid;
     cluster.delete::<Deployment>("default/ake-front").await?;
     cluster.delete::<Deployment>("default/cm-identity").await?;
@@ -211,11 +199,8 @@ async fn deleted_parts_come_back(cluster: Cluster) -> Result<()> {
 }
 
 #[kubewright_cluster::test(real)]
-async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn changed_parts_are_restored(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
     let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
     let meddle = json!({"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}});
     patch::<Deployment>(&cluster, "ake-front", meddle).await?;
@@ -225,7 +210,7 @@ async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Resu
 
     let front: Deployment = cluster.get("default/ake-front").await?;
     assert_eq!(image(&front), Some("nginx:1.20"));
-    assert_eq!(front.spec.replicas, Some(3), "of replicas a CloudManager says nothing");
+    assert_eq!(front.spec.replicas, Some(3), "replicas are not part of the spec");
     let data = cluster.get::<Secret>("default/cm-dbauth").await?.data.unwrap();
     assert_eq!(data.keys().collect::<Vec<_>>(), ["password", "username"]);
     assert_eq!(data["password"].0, b"123456");
@@ -233,7 +218,7 @@ async fn parts_that_were_changed_by_hand_are_put_right(cluster: Cluster) -> Resu
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> Result<()> {
+async fn a_part_of_another_controller_is_waited_for(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let owner = "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner, namespace: default}}";
     cluster.apply(owner).await?;
@@ -249,8 +234,8 @@ async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> R
     cluster.settled().await?;
 
     assert_eq!(image(&cluster.get("default/cm-identity").await?), Some("theirs:1"));
-    assert!(cluster.find::<Deployment>("default/ake-front").await?.is_some(), "what comes before is there");
-    assert!(cluster.find::<StatefulSet>("default/cm-db").await?.is_none(), "what comes after is not");
+    assert!(cluster.find::<Deployment>("default/ake-front").await?.is_some(), "the part before exists");
+    assert!(cluster.find::<StatefulSet>("default/cm-db").await?.is_none(), "the part after does not");
     assert_eq!(phase(&cluster).await?, "");
 
     cluster.delete::<Deployment>("default/cm-identity").await?;
@@ -260,7 +245,7 @@ async fn a_part_that_somebody_else_controls_is_waited_for(cluster: Cluster) -> R
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
+async fn a_part_without_a_controller_is_adopted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     let foreign =
         include_str!("foreign.yaml").replace("name: theirs\n  namespace", "name: ake-front\n  namespace");
@@ -275,11 +260,8 @@ async fn a_part_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> 
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_part_that_somebody_takes_away_is_adopted_again(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn a_part_whose_owner_is_removed_is_adopted_again(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
     let before = parts(&cluster).await?;
     let orphan = || json!({"metadata": {"ownerReferences": null}});
     patch::<Deployment>(&cluster, "ake-front", orphan()).await?;
@@ -287,16 +269,13 @@ async fn a_part_that_somebody_takes_away_is_adopted_again(cluster: Cluster) -> R
     cluster.settled().await?;
     assert!(is_ours(&cluster, &cluster.get::<Deployment>("default/ake-front").await?).await?);
     assert!(is_ours(&cluster, &cluster.get::<Secret>("default/cm-dbauth").await?).await?);
-    assert_eq!(parts(&cluster).await?, before, "they are the same");
+    assert_eq!(parts(&cluster).await?, before, "they are the same objects");
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
-    let operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) -> Result<()> {
+    let operator = started_with_sample(&cluster).await?;
     drop(operator);
     cluster.delete::<Secret>("default/cm-dbauth").await?;
     let containers = json!([{"name": "front-container", "image": "httpd:2"}]);
@@ -306,7 +285,7 @@ async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster)
         json!({"spec": {"template": {"spec": {"containers": containers}}}}),
     )
     .await?;
-    ask(&cluster, json!({"identity": {"deployment": {"name": "renamed"}}})).await?;
+    patch_spec(&cluster, json!({"identity": {"deployment": {"name": "renamed"}}})).await?;
 
     let _next = started(&cluster).await?;
     cluster.settled().await?;
@@ -318,16 +297,13 @@ async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster)
 }
 
 #[kubewright_cluster::test(real)]
-async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
-    let _operator = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn nothing_is_written_without_a_change(cluster: Cluster) -> Result<()> {
+    let _operator = started_with_sample(&cluster).await?;
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     let front: Deployment = cluster.get("default/ake-front").await?;
     let db: StatefulSet = cluster.get("default/cm-db").await?;
-    assert_eq!((front.metadata.generation, db.metadata.generation), (Some(1), Some(1)), "made right at once");
-    // Another reconcile: the CloudManager changes in a way that asks for nothing.
+    assert_eq!((front.metadata.generation, db.metadata.generation), (Some(1), Some(1)), "written once");
+    // Triggers another reconcile by a change without effect.
     let note = json!({"metadata": {"labels": {"note": "read"}}});
     patch::<CloudManager>(&cluster, "cloudmanager-sample", note).await?;
     cluster.settled().await?;
@@ -341,7 +317,9 @@ async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_operator_that_dies_before_the_database_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+async fn the_work_of_an_operator_that_crashed_before_the_database_is_completed_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
     let operator = started_for(&cluster, 3).await?;
     cluster.apply(SAMPLE).await?;
     let secret = async |cluster: &Cluster| cluster.find::<Secret>("default/cm-dbauth").await;
@@ -358,8 +336,10 @@ async fn an_operator_that_dies_before_the_database_is_carried_on_by_the_next(clu
 }
 
 #[kubewright_cluster::test]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
-    // Two Deployments, a Secret, a StatefulSet, the status: killed before each, and after the last.
+async fn the_work_of_an_operator_that_crashed_between_writes_is_completed_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
+    // Two Deployments, a Secret, a StatefulSet, the status: crashes before each, and after the last.
     for writes in 0..=5 {
         let operator = started_for(&cluster, writes).await?;
         cluster.apply(SAMPLE).await?;
@@ -374,7 +354,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
         let all = parts(&cluster).await?;
         assert!(all.len() == 4 && made.is_subset(&all), "killed after {writes} writes: {made:?} of {all:?}");
         assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 2, "nothing was rolled out twice");
-        cluster.delete::<CloudManager>("default/cloudmanager-sample").await?; // and from the beginning
+        cluster.delete::<CloudManager>("default/cloudmanager-sample").await?; // and start over
         cluster.settled().await?;
         next.stop().await?;
     }
@@ -382,15 +362,10 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
 }
 
 #[kubewright_cluster::test]
-async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_next(
-    cluster: Cluster,
-) -> Result<()> {
-    let first = started(&cluster).await?;
-    cluster.apply(SAMPLE).await?;
-    until_ready(&cluster).await?;
-    cluster.settled().await?;
+async fn a_rename_that_a_crash_interrupted_is_completed_by_the_next_operator(cluster: Cluster) -> Result<()> {
+    let first = started_with_sample(&cluster).await?;
     first.stop().await?;
-    // Three deletions, then a Deployment, a Secret and a StatefulSet; the names go round.
+    // Three deletions, then a Deployment, a Secret and a StatefulSet; the names alternate.
     for writes in 0..=6 {
         let (front, db) = (format!("front-{writes}"), format!("db-{writes}"));
         let operator = started_for(&cluster, writes).await?;
@@ -398,7 +373,7 @@ async fn a_rename_that_an_operator_did_not_live_to_finish_is_finished_by_the_nex
             "front": {"deployment": {"name": front}},
             "db": {"statefulSet": {"name": db}},
         });
-        ask(&cluster, names_of).await?;
+        patch_spec(&cluster, names_of).await?;
         cluster.settled().await?;
         drop(operator);
 

@@ -1,5 +1,5 @@
-//! The CronJob: what a user writes, and what is reported back. `config/crd.yaml` is made of this.
-#![expect(unreachable_pub, reason = "KubeSchema derives from a copy of the type that nobody else can reach")]
+//! The CronJob type. `config/crd.yaml` is generated from it.
+#![expect(unreachable_pub, reason = "KubeSchema derives from a copy of the type that is private")]
 
 use k8s_openapi::{
     api::{batch::v1::JobTemplateSpec, core::v1::ObjectReference},
@@ -10,7 +10,7 @@ use kubewright::prelude::*;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What a CronJob asks for.
+/// Spec of a CronJob.
 #[derive(CustomResource, Serialize, Deserialize, KubeSchema, Clone, Debug, PartialEq)]
 #[kube(
     group = "batch.tutorial.kubebuilder.io",
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
     kind = "CronJob",
     namespaced,
     status = "CronJobStatus",
-    doc = "A CronJob starts a Job whenever its schedule comes round.",
+    doc = "A CronJob starts Jobs on a schedule.",
     printcolumn(name = "Schedule", type_ = "string", json_path = ".spec.schedule"),
     printcolumn(name = "Suspend", type_ = "boolean", json_path = ".spec.suspend"),
     printcolumn(name = "Last Schedule", type_ = "date", json_path = ".status.lastScheduleTime"),
@@ -28,65 +28,65 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CronJobSpec {
-    /// When to run, in cron's notation: `*/5 * * * *`, `@daily`, `@every 90s`. The time zone is UTC.
+    /// The schedule in cron format: `*/5 * * * *`, `@daily`, `@every 90s`. The time zone is UTC.
     #[schemars(length(min = 1))]
     pub schedule: String,
-    /// How many seconds late a run may still start, if it missed its time for whatever reason. Without a deadline it may
-    /// always.
+    /// The deadline in seconds for starting a run that missed its scheduled time. There is none by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub starting_deadline_seconds: Option<i64>,
-    /// What happens to a run that meets an unfinished one.
+    /// What to do with a run that is due while another is unfinished.
     #[serde(default)]
     pub concurrency_policy: ConcurrencyPolicy,
-    /// Whether to start nothing more. What runs already goes on.
+    /// Suspends further runs. Running Jobs are not affected.
     #[serde(default)]
     pub suspend: bool,
-    /// What to run: a Job's labels, annotations and spec.
+    /// The template of the Jobs: labels, annotations and spec.
     #[schemars(schema_with = "job_template")]
     pub job_template: JobTemplateSpec,
-    /// How many Jobs that went well to keep; without a limit, all.
+    /// The number of completed Jobs to keep; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub successful_jobs_history_limit: Option<i32>,
-    /// How many failed Jobs to keep; without a limit, all.
+    /// The number of failed Jobs to keep; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub failed_jobs_history_limit: Option<i32>,
 }
 
-/// What happens to a run that meets an unfinished one.
+/// What to do with a run that is due while another is unfinished.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConcurrencyPolicy {
-    /// Both run.
+    /// Runs concurrently.
     #[default]
     Allow,
-    /// It is not started as long as the other runs.
+    /// Skips the run.
     Forbid,
-    /// It takes the place of the other.
+    /// Replaces the unfinished run.
     Replace,
 }
 
-/// What became of a CronJob.
+/// Status of a CronJob.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CronJobStatus {
-    /// The Jobs that run now.
+    /// The running Jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "references")]
     pub active: Vec<ObjectReference>,
-    /// The time for which the latest Job was started. It never goes back.
+    /// The scheduled time of the latest run. It never goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time")]
     pub last_schedule_time: Option<Time>,
-    /// Whether the next run will come, and why not.
+    /// The condition `Available`: whether there will be a next run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// The parts that every Job has; the API server checks the rest when a Job is made of it. A schema of all that a pod can be
-/// would be longer than the one of the whole operator, and out of date with the next Kubernetes.
+/// Schema of the fields that every Job has; the API server validates the rest when it creates a Job. A full
+/// schema of a Pod would be larger than the rest of the definition, and outdated with the next Kubernetes
+/// release.
 fn job_template(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "description": "What to run: a Job's labels, annotations and spec.",

@@ -1,4 +1,4 @@
-//! From a CronJob to its Jobs, in the steps of the book.
+//! Reconciler of CronJobs, in the steps of the book.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,17 +19,17 @@ use crate::{
     timetable::{Timetable, TimetableError},
 };
 
-/// Starts the Jobs of one CronJob, and clears up after them.
+/// Starts the due Job of a CronJob and deletes old ones.
 pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
     let Some(cron) = cx.object()?.filter(|cron| cron.metadata.deletion_timestamp.is_none()) else {
-        return Ok(Action::done()); // gone, or going: its Jobs follow by ownership
+        return Ok(Action::done()); // deleted or being deleted: its Jobs are garbage-collected
     };
-    let history = History::of(children(&cx, &cron).await?);
+    let history = History::new(children(&cx, &cron).await?);
     let last = cron.status.as_ref().and_then(|status| status.last_schedule_time.as_ref());
     let last = last.map(|time| time.0).max(history.latest());
     let now = cx.clock().now();
     let since = last.or(cron.creation_timestamp().map(|time| time.0)).unwrap_or(now);
-    let timetable = Timetable::at(now, since, &cron.spec);
+    let timetable = Timetable::new(now, since, &cron.spec);
 
     let available = available(&cx, &cron, &timetable);
     cx.status(|status: &mut CronJobStatus| {
@@ -48,7 +48,7 @@ pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
     let Timetable { due, next } = match timetable {
         Ok(timetable) => timetable,
         Err(error) => {
-            // No retry helps; a change of the CronJob may.
+            // A retry cannot help; a change of the CronJob may.
             cx.warning(error.reason(), error.to_string());
             return Ok(Action::done());
         }
@@ -56,7 +56,7 @@ pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
     if let Some(due) = due {
         run(&cx, &cron, &history, due).await?;
     }
-    // A schedule that never comes round again needs nobody to wait for it.
+    // A schedule without a next run needs no requeue.
     let wait = next.map_or(Duration::ZERO, |next| next.duration_since(now).try_into().unwrap_or_default());
     Ok(Action::requeue_after(wait))
 }
@@ -67,7 +67,7 @@ async fn children(cx: &Context<CronJob>, cron: &CronJob) -> Result<Vec<Arc<Job>>
     Ok(jobs.iter().map(Lazy::load).collect::<Result<_, _>>()?)
 }
 
-/// Starts the run that is due, unless one that is unfinished forbids it.
+/// Starts the due run, unless the concurrency policy forbids it.
 async fn run(cx: &Context<CronJob>, cron: &Arc<CronJob>, history: &History, due: Timestamp) -> Result<()> {
     match cron.spec.concurrency_policy {
         ConcurrencyPolicy::Allow => {}
@@ -98,8 +98,8 @@ async fn run(cx: &Context<CronJob>, cron: &Arc<CronJob>, history: &History, due:
     Ok(())
 }
 
-/// Whether the Job of this name is the CronJob's: an earlier life of this operator may have made it. One that is gone by now is
-/// no obstacle either.
+/// Whether the CronJob controls the Job of this name, which this operator may have created before a restart.
+/// A deleted one is no conflict either.
 async fn is_ours(cx: &Context<CronJob>, cron: &CronJob, name: &str) -> Result<bool, ClientError> {
     let job = cx.client().live().get::<Job>(&cx.neighbour(name)).await?;
     Ok(job.is_none_or(|job| {
@@ -107,7 +107,7 @@ async fn is_ours(cx: &Context<CronJob>, cron: &CronJob, name: &str) -> Result<bo
     }))
 }
 
-/// The Job of a run. Its name is made of the time, so that no run is ever started twice.
+/// The Job of a run. Its name contains the time, so that no run is started twice.
 fn job(cron: &Arc<CronJob>, due: Timestamp) -> Result<Job> {
     let template = cron.spec.job_template.clone();
     let metadata = template.metadata.unwrap_or_default();
@@ -128,7 +128,7 @@ fn job(cron: &Arc<CronJob>, due: Timestamp) -> Result<Job> {
     Ok(job)
 }
 
-/// Whether the next run will come, and why not.
+/// The condition `Available`: whether there will be a next run.
 fn available(
     cx: &Context<CronJob>,
     cron: &CronJob,
@@ -140,7 +140,7 @@ fn available(
             ("False", "Suspended", "nothing is started while it is suspended".to_owned())
         }
         Ok(Timetable { next: None, .. }) => {
-            ("False", "NeverAgain", "the schedule never comes round again".to_owned())
+            ("False", "NeverAgain", "the schedule has no further run".to_owned())
         }
         Ok(Timetable { next: Some(_), .. }) => ("True", "Scheduled", "runs start by the schedule".to_owned()),
     };
@@ -154,7 +154,7 @@ fn available(
     }
 }
 
-/// Puts a condition in its place; the time of the last transition stays where there is none.
+/// Sets a condition; the transition time changes only with the status.
 fn set(conditions: &mut Vec<Condition>, wanted: &Condition) {
     let mut wanted = wanted.clone();
     match conditions.iter_mut().find(|held| held.type_ == wanted.type_) {

@@ -1,4 +1,4 @@
-//! The Jobs of a CronJob, sorted by how they ended.
+//! The Jobs of a CronJob, grouped by outcome.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use kubewright::prelude::*;
 
 use crate::CronJobSpec;
 
-/// The annotation of a Job that says for which time it was started.
+/// Annotation of a Job with its scheduled time.
 pub const SCHEDULED_AT: &str = "batch.tutorial.kubebuilder.io/scheduled-at";
 
-/// The Jobs that a CronJob has started and that still exist.
+/// The existing Jobs of a CronJob.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Those that run.
+    /// Unfinished Jobs.
     pub active: Vec<Arc<Job>>,
-    /// Those that went well, earliest first.
+    /// Completed Jobs, earliest first.
     pub successful: Vec<Arc<Job>>,
-    /// Those that failed, earliest first.
+    /// Failed Jobs, earliest first.
     pub failed: Vec<Arc<Job>>,
 }
 
 impl History {
-    /// Sorts them.
-    pub fn of(jobs: impl IntoIterator<Item = Arc<Job>>) -> Self {
+    /// Groups the Jobs by outcome.
+    pub fn new(jobs: impl IntoIterator<Item = Arc<Job>>) -> Self {
         let mut history = Self::default();
         for job in jobs {
             match outcome(&job) {
@@ -39,14 +39,14 @@ impl History {
         history
     }
 
-    /// The latest time for which one of them was started.
+    /// The latest scheduled time of the Jobs.
     pub fn latest(&self) -> Option<Timestamp> {
         let all = self.active.iter().chain(&self.successful).chain(&self.failed);
-        // What somebody has made unreadable by hand says nothing; the status remembers.
+        // An annotation changed by hand may be unreadable; the status has the time too.
         all.filter_map(|job| job.annotations().get(SCHEDULED_AT)?.parse().ok()).max()
     }
 
-    /// Those that are more than the limits allow, and not on their way out yet.
+    /// The finished Jobs beyond the history limits that are not being deleted yet.
     pub fn surplus(&self, spec: &CronJobSpec) -> impl Iterator<Item = &Arc<Job>> {
         let beyond = |ended: &[Arc<Job>], limit: Option<i32>| {
             limit
@@ -59,7 +59,7 @@ impl History {
         surplus.filter(|job| job.metadata.deletion_timestamp.is_none())
     }
 
-    /// References to those that run, for the status.
+    /// References to the unfinished Jobs, for the status.
     pub fn references(&self) -> Vec<ObjectReference> {
         let reference = |job: &Arc<Job>| ObjectReference {
             api_version: Some("batch/v1".to_owned()),

@@ -1,26 +1,27 @@
-//! The CronJob of the kubebuilder book: Jobs by the clock.
+//! The CronJob of the kubebuilder book: Jobs on a schedule.
 //!
-//! - [`api`]: what a user writes, and what is reported back;
-//! - [`history`]: the Jobs of a CronJob, sorted by how they ended;
-//! - [`timetable`]: which run is due, and when the next one is;
-//! - [`controller`]: how the Jobs come about.
+//! - [`api`]: the custom resource;
+//! - [`history`]: the Jobs of a CronJob, grouped by outcome;
+//! - [`timetable`]: the due run and the next one;
+//! - [`controller`]: the reconciler.
 //!
-//! It keeps these promises, and `tests/` holds it to them:
+//! It guarantees, as `tests/` checks:
 //!
-//! - every time that the schedule comes round, a Job is started from the template, once;
-//! - of several runs that were missed the latest is made up for, if its deadline has not passed. After more than a hundred
-//!   the operator does not guess: the condition `Available` says so;
-//! - a run that meets an unfinished one is started, left out or takes its place, as `concurrencyPolicy` says;
-//! - `suspend` starts nothing more and stops nothing;
-//! - finished Jobs beyond the limits go, earliest first;
-//! - a Job that is not ours is left alone, also when it has the name of one that is due;
-//! - everything goes with the CronJob.
+//! - at each time of the schedule a Job is created from the template, once;
+//! - of several missed runs the latest is started, if its deadline has not passed. If more than a hundred
+//!   were missed, none is started and the condition `Available` reports it;
+//! - a run that is due while another is unfinished is started, skipped or replaces it, as `concurrencyPolicy`
+//!   says;
+//! - `suspend` starts no more Jobs and stops none;
+//! - finished Jobs beyond the limits are deleted, earliest first;
+//! - a Job of another owner is left alone, even if it has the name of a due run;
+//! - all Jobs are deleted with the CronJob.
 //!
-//! One thing is not as in the book: there `status.lastScheduleTime` is made anew from the Jobs that exist, so that a Job
-//! which somebody deletes runs once more, and with a history limit of zero every Job does so for ever. Here it never goes
+//! One difference to the book: there `status.lastScheduleTime` is recomputed from the existing Jobs, so that
+//! a deleted Job runs again, and with a history limit of zero each Job does so for ever. Here it never goes
 //! back.
 //!
-//! The time is the context's, so that tests let an hour pass in milliseconds.
+//! The time is the context's, so that tests are in virtual time.
 
 pub mod api;
 pub mod controller;
@@ -31,15 +32,10 @@ pub use api::{ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus};
 use k8s_openapi::api::batch::v1::Job;
 use kubewright::{manager::ManagerBuilder, prelude::*};
 
-/// The whole operator, for `main`, for tests and for whoever runs it inside of another program.
+/// The whole operator, for `main`, for tests and for embedding.
 pub fn operator() -> ManagerBuilder {
-    Manager::builder("cronjob")
-        .leader_election(true)
-        .controller(
-            // Kubernetes has a controller of this kind's name: metrics should tell the two apart.
-            Controller::of::<CronJob>()
-                .named("cronjob-tutorial")
-                .owns::<Job>()
-                .reconcile(controller::reconcile),
-        )
+    Manager::builder("cronjob").leader_election(true).controller(
+        // Kubernetes has a controller of the same kind name; metrics should distinguish the two.
+        Controller::of::<CronJob>().named("cronjob-tutorial").owns::<Job>().reconcile(controller::reconcile),
+    )
 }

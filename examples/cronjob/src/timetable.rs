@@ -1,42 +1,42 @@
-//! Which run is due, and when the next one is.
+//! The due run of a CronJob, and the next one.
 
 use jiff::{SignedDuration, Timestamp};
 use kubewright_cron::{Schedule, ScheduleError};
 
 use crate::CronJobSpec;
 
-/// More missed runs than this are not made up for: something is wrong that guessing makes worse.
-const TOO_MANY: usize = 100;
+/// Limit of missed runs: beyond it something is wrong, such as a clock.
+const MAX_MISSED: usize = 100;
 
-/// What the schedule says at one moment.
+/// The due and the next run of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timetable {
-    /// The latest run that should have started and has not.
+    /// The latest run that is due and has not started.
     pub due: Option<Timestamp>,
-    /// The next one; none if the schedule never comes round again.
+    /// The next run; `None` if there is none.
     pub next: Option<Timestamp>,
 }
 
-/// Why nothing can be said.
+/// Error of computing the runs of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimetableError {
-    /// The schedule makes no sense.
+    /// The schedule is invalid.
     #[error("unparseable schedule {schedule:?}: {source}")]
     Schedule {
         /// The schedule.
         schedule: String,
-        /// What is wrong with it.
+        /// The parse error.
         source: ScheduleError,
     },
-    /// Nobody has looked for very long, or a clock is wrong.
+    /// Too many runs were missed.
     #[error(
-        "too many missed start times (> {TOO_MANY}): set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        "too many missed start times (> {MAX_MISSED}): set or decrease .spec.startingDeadlineSeconds or check clock skew"
     )]
     TooManyMissed,
 }
 
 impl TimetableError {
-    /// The reason, in a word, as conditions and events have it.
+    /// The reason for conditions and events.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Schedule { .. } => "UnparseableSchedule",
@@ -46,21 +46,21 @@ impl TimetableError {
 }
 
 impl Timetable {
-    /// What the schedule says `now`, if `since` was the last time that it was obeyed.
-    pub fn at(now: Timestamp, since: Timestamp, spec: &CronJobSpec) -> Result<Self, TimetableError> {
+    /// Computes the runs at `now`; `since` is the time of the last run.
+    pub fn new(now: Timestamp, since: Timestamp, spec: &CronJobSpec) -> Result<Self, TimetableError> {
         let schedule = Schedule::parse(&spec.schedule)
             .map_err(|source| TimetableError::Schedule { schedule: spec.schedule.clone(), source })?;
         let deadline = spec.starting_deadline_seconds.map(SignedDuration::from_secs);
-        // What lies before this is too late to start.
+        // Earlier runs have missed their deadline.
         let horizon = deadline.and_then(|deadline| now.checked_sub(deadline).ok());
         let since = horizon.map_or(since, |horizon| horizon.max(since));
         let mut due = None;
         for (missed, time) in schedule.after(since).enumerate() {
             if time > now {
-                // Counted from the run before and not from now, so that `@every` keeps its beat.
+                // Counted from the last run and not from now, so that the period of `@every` is kept.
                 return Ok(Self { due, next: Some(time) });
             }
-            if missed == TOO_MANY {
+            if missed == MAX_MISSED {
                 return Err(TimetableError::TooManyMissed);
             }
             due = Some(time);

@@ -1,4 +1,4 @@
-//! The definition in `config/` is what the types say, and the server takes and refuses by it what it should.
+//! `config/crd.yaml` equals the generated definition, and the server validates by it.
 
 use std::path::Path;
 
@@ -11,27 +11,28 @@ use kubewright_cluster::Cluster;
 const SAMPLE: &str = include_str!("../config/samples/cronjob.yaml");
 
 #[test]
-fn the_definition_in_config_is_made_of_the_types() {
+fn the_definition_in_config_equals_the_generated_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/crd.yaml");
     let wanted = CronJob::crd();
     if std::env::var_os("UPDATE").is_some() {
         let text = to_yaml(&wanted).unwrap();
-        std::fs::write(&path, format!("# Made of src/api.rs by tests/definition.rs.\n{text}")).unwrap();
+        std::fs::write(&path, format!("# Generated from src/api.rs by tests/definition.rs.\n{text}"))
+            .unwrap();
     }
     let text = std::fs::read_to_string(&path).unwrap();
     let stored: CustomResourceDefinition = Scheme::kubernetes().decoder().decode_one(&text).unwrap();
-    assert_eq!(stored, wanted, "UPDATE=1 cargo test -p cronjob --test definition writes it anew");
+    assert_eq!(stored, wanted, "UPDATE=1 cargo test -p cronjob --test definition regenerates it");
 }
 
 #[kubewright_cluster::test]
-async fn the_server_takes_the_samples_and_refuses_what_makes_no_sense(cluster: Cluster) {
+async fn the_server_accepts_the_samples_and_refuses_invalid_ones(cluster: Cluster) {
     cluster.apply(include_str!("../config/crd.yaml")).await.unwrap();
     cluster.apply(include_str!("../config/rbac.yaml")).await.unwrap();
     cluster.apply(include_str!("../config/samples/heartbeat.yaml")).await.unwrap();
     cluster.apply(SAMPLE).await.unwrap();
 
     let long = "a".repeat(53);
-    for (was, becomes, said) in [
+    for (was, becomes, expected) in [
         ("concurrencyPolicy: Allow", "concurrencyPolicy: Sometimes", "concurrencyPolicy"),
         ("HistoryLimit: 3", "HistoryLimit: -1", "successfulJobsHistoryLimit"),
         ("startingDeadlineSeconds: 60", "startingDeadlineSeconds: -1", "startingDeadlineSeconds"),
@@ -41,6 +42,6 @@ async fn the_server_takes_the_samples_and_refuses_what_makes_no_sense(cluster: C
     ] {
         assert!(SAMPLE.contains(was), "{was}");
         let refusal = cluster.apply(&SAMPLE.replacen(was, becomes, 1)).await.unwrap_err().to_string();
-        assert!(refusal.contains(said), "{becomes}: {refusal}");
+        assert!(refusal.contains(expected), "{becomes}: {refusal}");
     }
 }

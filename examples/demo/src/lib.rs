@@ -1,13 +1,13 @@
-//! The demonstration: a cluster with three nodes and five operators, in one process, to look at.
+//! Demo: a cluster with three nodes and five operators in one process.
 //!
-//! - [`operators`]: who runs, with which definitions and samples;
-//! - [`run`](mod@run): from nothing to everything ready, until Ctrl-C;
-//! - [`log`]: what happened;
-//! - [`view`]: what a person sees;
-//! - [`picture`]: the same as an SVG, for the README.
+//! - [`operators`]: the operators with their definitions and samples;
+//! - [`run`](mod@run): starts everything and shows it until Ctrl-C;
+//! - [`log`]: the log;
+//! - [`view`]: the screen;
+//! - [`picture`]: the screen as an SVG, for the README.
 //!
-//! It is a program of its own and not a command of `kubewright`: the command should not carry five operators around, and
-//! a reader finds here how operators and a cluster are put into one program.
+//! It is a program of its own and not a command of `kubewright`, which should not contain five operators. It
+//! also shows how to combine operators and a cluster in one program.
 
 pub mod log;
 pub mod operators;

@@ -1,4 +1,4 @@
-//! What happened: events of the cluster, and objects that change their state.
+//! Log of the demo: events of the cluster and state changes of objects.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,10 +16,10 @@ use kubewright::cache::{Event as Seen, InformerFactory, Registration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// So many lines are remembered.
+/// Maximum number of lines.
 const KEPT: usize = 200;
 
-/// Lines with the time since the start. A clone is the same log.
+/// Lines with the time since the start. Clones share the log.
 #[derive(Clone)]
 pub struct Log {
     shared: Arc<Mutex<Lines>>,
@@ -29,22 +29,22 @@ pub struct Log {
 #[derive(Default)]
 struct Lines {
     kept: VecDeque<Line>,
-    /// How many have been written in all.
+    /// The number of lines written in all.
     written: u64,
 }
 
 impl Log {
-    /// An empty log, from now on.
+    /// Creates an empty log that starts now.
     pub fn new() -> Self {
         Self { shared: Arc::default(), started: Instant::now() }
     }
 
-    /// How long it has been.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Something that the demonstration itself has to say.
+    /// Adds a message of the demo itself.
     pub fn say(&self, text: impl Into<String>) {
         self.push(Line::new().cell(Ink::Blue, "demo", 8).then(Ink::Plain, text));
     }
@@ -66,7 +66,7 @@ impl Log {
         lines.kept.iter().skip(lines.kept.len().saturating_sub(count)).cloned().collect()
     }
 
-    /// Lines since the last time that this place asked, which it remembers in `seen`.
+    /// The lines since the last call with the same `seen`.
     pub fn since(&self, seen: &mut u64) -> Vec<Line> {
         let new = usize::try_from(self.shared.lock().written.saturating_sub(*seen)).unwrap_or(KEPT);
         let lines = self.last(new);
@@ -74,7 +74,7 @@ impl Log {
         lines
     }
 
-    /// Tells of objects whose state is another, and of those that are gone.
+    /// Logs state changes and deletions of objects.
     pub fn changes(&self, changes: &[Change], states: &mut BTreeMap<String, &'static str>) {
         for Change { change, row } in changes {
             let (name, word) = (name(row), row.health.state.word());
@@ -90,11 +90,11 @@ impl Log {
         }
     }
 
-    /// Tells of every event that is recorded in the cluster, as long as the guard lives and the factory runs.
+    /// Logs the events that are recorded in the cluster while the guard lives and the factory runs.
     pub fn events(&self, factory: &InformerFactory) -> Registration {
         let log = self.clone();
         factory.informer::<Event>().on_event(move |seen| {
-            // One that is updated has only been counted once more.
+            // An updated event has only a higher count.
             if let Seen::Added { object, .. } = seen
                 && let Ok(event) = object.load()
             {
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// `Kind namespace/name`, as the parts name what they expect.
+/// `Kind namespace/name`, as the operators name expected objects.
 pub fn name(row: &Row) -> String {
     format!("{} {}", row.kind, row.path())
 }

@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // The screen is taken: logs are for those who ask for them.
+    // The screen is in use; logs are off unless `RUST_LOG` is set.
     if let Ok(filter) = EnvFilter::try_from_default_env() {
         tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
     }

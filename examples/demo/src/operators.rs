@@ -1,28 +1,28 @@
-//! Who runs, with which definitions and samples. Everything is taken from the examples as they are.
+//! The operators of the demo with their definitions and samples, taken from the examples.
 
 use app_status::Board;
 use kubewright::manager::{Manager, ManagerBuilder};
 
-/// One operator of the demonstration.
+/// An operator of the demo.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
-    /// What it is called.
+pub struct DemoOperator {
+    /// Its name.
     pub name: &'static str,
-    /// What its controller is called in metrics.
+    /// The name of its controller in metrics.
     pub controller: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub does: &'static str,
-    /// The kinds that it defines.
+    /// The definitions.
     pub definitions: &'static [&'static str],
-    /// What people ask of it.
+    /// The sample objects.
     pub samples: &'static [&'static str],
-    /// What must have come of that, as `Kind namespace/name`.
+    /// The objects that must become ready, as `Kind namespace/name`.
     pub expected: &'static [&'static str],
-    /// The operator itself; what is to be shown goes to the board.
+    /// Creates the operator; `app-status` uses the board.
     pub operator: fn(&Board) -> ManagerBuilder,
 }
 
-/// The ConfigMap that asks `app-status` for what the demonstration shows.
+/// The ConfigMap that requests the kinds of the demo from `app-status`.
 const KINDS: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -44,9 +44,9 @@ data:
     jobs
 ";
 
-/// All five.
-pub const PARTS: [Part; 5] = [
-    Part {
+/// All operators.
+pub const OPERATORS: [DemoOperator; 5] = [
+    DemoOperator {
         name: "sample-controller",
         controller: "foo",
         does: "a Deployment for every Foo",
@@ -55,7 +55,7 @@ pub const PARTS: [Part; 5] = [
         expected: &["Foo default/example-foo", "Deployment default/example-foo"],
         operator: |_| sample_controller::operator(),
     },
-    Part {
+    DemoOperator {
         name: "cloud-manager",
         controller: "cloudmanager",
         does: "front end, identity and database of a CloudManager",
@@ -72,7 +72,7 @@ pub const PARTS: [Part; 5] = [
         ],
         operator: |_| cloud_manager::operator(),
     },
-    Part {
+    DemoOperator {
         name: "ingress-manager",
         controller: "service",
         does: "an Ingress for every Service that asks for one",
@@ -83,7 +83,7 @@ pub const PARTS: [Part; 5] = [
             Manager::builder("ingress-manager").controller(ingress_manager::with_builder::controller())
         },
     },
-    Part {
+    DemoOperator {
         name: "cronjob",
         controller: "cronjob-tutorial",
         does: "Jobs by the clock",
@@ -95,7 +95,7 @@ pub const PARTS: [Part; 5] = [
         expected: &["CronJob default/cronjob-sample", "CronJob default/heartbeat"],
         operator: |_| cronjob::operator(),
     },
-    Part {
+    DemoOperator {
         name: "app-status",
         controller: "app-status",
         does: "the table below",

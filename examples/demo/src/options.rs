@@ -1,20 +1,20 @@
-//! What the environment says: `make demo DEMO_EXIT=1`.
+//! Options from the environment: `make demo DEMO_EXIT=1`.
 
 use std::path::PathBuf;
 
-/// How the demonstration runs.
+/// Options of the demo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// `DEMO_EXIT`: whether to end when all is ready, and to fail if it is not within a minute.
+    /// `DEMO_EXIT`: whether to exit when all is ready, and to fail if it is not within a minute.
     pub exit: bool,
-    /// `DEMO_KUBECONFIG`: where the kubeconfig goes.
+    /// `DEMO_KUBECONFIG`: the path of the kubeconfig to write.
     pub kubeconfig: PathBuf,
-    /// `DEMO_PICTURE`: where a picture of the finished screen goes, if anywhere.
+    /// `DEMO_PICTURE`: the path of a picture of the finished screen, if wanted.
     pub picture: Option<PathBuf>,
 }
 
 impl Options {
-    /// What the environment says.
+    /// Reads the options from the environment.
     pub fn from_env() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {

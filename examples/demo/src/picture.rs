@@ -1,15 +1,15 @@
-//! The screen as an SVG, for the README: the same lines, drawn with letters.
+//! The screen as an SVG, for the README.
 
 use std::fmt::Write as _;
 
 use app_status::terminal::{Ink, Line};
 
-/// The size of a letter.
+/// Size of a character, and margin.
 const WIDTH: f64 = 7.8;
 const HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 18.0;
 
-/// Draws lines, cut to so many columns.
+/// Draws lines, truncated to this many columns.
 pub fn svg(lines: &[Line], columns: usize) -> String {
     let lines: Vec<Line> = lines.iter().map(|line| line.clone().fit(columns)).collect();
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
@@ -29,7 +29,7 @@ pub fn svg(lines: &[Line], columns: usize) -> String {
             let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{baseline:.0}\">");
             let mut column = 0_u32;
             for (ink, text) in line.pieces() {
-                // Every piece has its place, so that no font can bring the columns out of line.
+                // Each piece has a position, so that no font misaligns the columns.
                 let x = MARGIN + f64::from(column) * WIDTH;
                 column += u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
                 if !text.trim().is_empty() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_piece_stands_in_its_column_and_nothing_breaks_the_markup() {
+    fn pieces_are_positioned_in_columns_and_escaped() {
         let lines = [Line::new().cell(Ink::Green, "a<b", 10).then(Ink::Plain, "& more"), Line::new()];
         let svg = svg(&lines, 20);
         assert!(svg.contains("<tspan x=\"18.0\" fill=\"#7fc98f\">a&lt;b       </tspan>"), "{svg}");

@@ -1,4 +1,4 @@
-//! From nothing to everything ready, until Ctrl-C.
+//! Starts everything and shows it until Ctrl-C.
 
 use std::{
     collections::BTreeMap,
@@ -22,21 +22,21 @@ use kubewright_cluster::{Cluster, ClusterError, HarnessError, Operator};
 
 use crate::{
     log::{Log, name},
-    operators::{PARTS, Part},
+    operators::{DemoOperator, OPERATORS},
     options::Options,
     picture,
     view::View,
 };
 
 const NODES: u32 = 3;
-/// With `DEMO_EXIT`, all must be ready within this.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How often the screen is drawn.
+/// Time-out for all to be ready, with `DEMO_EXIT`.
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Interval of drawing the screen.
 const FRAME: Duration = Duration::from_millis(80);
-/// The size of the picture, in letters.
+/// Size of the picture, in characters.
 const PICTURE: (usize, usize) = (112, 48);
 
-/// Why the demonstration failed.
+/// Error of the demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The cluster did not start.
@@ -45,64 +45,64 @@ pub enum DemoError {
     /// A definition or a sample was refused, or an operator did not start.
     #[error("{what}")]
     Step {
-        /// What was to be done.
+        /// The operation.
         what: String,
-        /// What came in between.
+        /// The error.
         #[source]
         source: Box<HarnessError>,
     },
     /// An operator has ended by itself.
     #[error("{0} has ended by itself; RUST_LOG=info says why")]
     Ended(&'static str),
-    /// Not everything is ready in time.
-    #[error("not ready after {}s:\n{}", PATIENCE.as_secs(), .0.join("\n"))]
+    /// Not all objects were ready in time.
+    #[error("not ready after {}s:\n{}", READY_TIMEOUT.as_secs(), .0.join("\n"))]
     Late(Vec<String>),
     /// A file cannot be written.
     #[error("cannot write {path}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         #[source]
         source: io::Error,
     },
-    /// The terminal, or signals.
+    /// Error of the terminal or of signals.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Runs the demonstration.
+/// Runs the demo.
 pub async fn run(options: Options) -> Result<(), DemoError> {
     let stop = interrupted()?;
-    let stage = Stage::set(&options).await?;
+    let stage = Demo::start(&options).await?;
     let shown = tokio::select! {
         biased;
         () = stop => Ok(()),
-        shown = stage.play() => shown,
+        shown = stage.show() => shown,
     };
-    stage.strike().await;
+    stage.stop().await;
     match shown {
-        // Whoever read it has seen enough.
+        // The reader has closed the pipe.
         Err(DemoError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         shown => shown,
     }
 }
 
-/// A cluster with everything on it, and what is shown of it.
-struct Stage<'o> {
+/// The cluster with operators, and their display.
+struct Demo<'o> {
     options: &'o Options,
     board: Board,
     log: Log,
-    operators: Vec<(Part, Operator)>,
+    operators: Vec<(DemoOperator, Operator)>,
     cluster: Cluster,
     _events: Registration,
-    /// Keeps the informer of the events running.
+    /// Keeps the handler of events registered.
     _factory: InformerFactory,
 }
 
-impl<'o> Stage<'o> {
-    /// Starts the cluster, brings the definitions, starts the operators, and asks them for something.
-    async fn set(options: &'o Options) -> Result<Self, DemoError> {
+impl<'o> Demo<'o> {
+    /// Starts the cluster, applies the definitions, starts the operators, and applies the samples.
+    async fn start(options: &'o Options) -> Result<Self, DemoError> {
         let log = Log::new();
         let cluster = Cluster::builder().nodes(NODES).serve().await?;
         let server = cluster.listening().ok_or_else(|| io::Error::other("the API server does not listen"))?;
@@ -114,17 +114,17 @@ impl<'o> Stage<'o> {
         let board = Board::new(Vec::<String>::new());
         let operators = Vec::new();
         let mut stage = Self { options, board, log, operators, cluster, _events: events, _factory: factory };
-        stage.fill().await?;
+        stage.start_operators().await?;
         Ok(stage)
     }
 
-    async fn fill(&mut self) -> Result<(), DemoError> {
-        for part in PARTS {
+    async fn start_operators(&mut self) -> Result<(), DemoError> {
+        for part in OPERATORS {
             for definition in part.definitions {
                 self.apply(&part, definition).await?;
             }
         }
-        for part in PARTS {
+        for part in OPERATORS {
             let running = self.cluster.run((part.operator)(&self.board)).await;
             let what = || format!("{} did not start", part.name);
             let running =
@@ -138,14 +138,14 @@ impl<'o> Stage<'o> {
         Ok(())
     }
 
-    async fn apply(&self, part: &Part, manifest: &str) -> Result<(), DemoError> {
+    async fn apply(&self, part: &DemoOperator, manifest: &str) -> Result<(), DemoError> {
         let what = || format!("a manifest of {} was refused", part.name);
         let applied = self.cluster.apply(manifest).await;
         applied.map(drop).map_err(|source| DemoError::Step { what: what(), source: Box::new(source) })
     }
 
-    /// Shows what happens, for ever or until all is ready.
-    async fn play(&self) -> Result<(), DemoError> {
+    /// Shows the screen, for ever or until all is ready.
+    async fn show(&self) -> Result<(), DemoError> {
         let output = Output::of_stdout();
         let mut screen = output.live.then(|| Screen::new(io::stdout(), output)).transpose()?;
         let (mut watching, mut states, mut printed) = (Watching::default(), BTreeMap::new(), 0);
@@ -156,8 +156,8 @@ impl<'o> Stage<'o> {
             }
             let rows = self.board.rows();
             self.log.changes(&watching.changes(rows.clone()), &mut states);
-            let waits_for = self.waits_for(&rows);
-            let just_ready = ready.is_none() && waits_for.is_empty();
+            let not_ready = self.not_ready(&rows);
+            let just_ready = ready.is_none() && not_ready.is_empty();
             if just_ready {
                 let took = self.log.elapsed();
                 ready = Some(took);
@@ -186,16 +186,16 @@ impl<'o> Stage<'o> {
                 if ready.is_some() {
                     return Ok(());
                 }
-                if self.log.elapsed() > PATIENCE {
-                    return Err(DemoError::Late(waits_for));
+                if self.log.elapsed() > READY_TIMEOUT {
+                    return Err(DemoError::Late(not_ready));
                 }
             }
             tokio::time::sleep(FRAME).await;
         }
     }
 
-    /// What is missing until all is ready, a line each.
-    fn waits_for(&self, rows: &[Row]) -> Vec<String> {
+    /// The objects that are not ready yet, a line each.
+    fn not_ready(&self, rows: &[Row]) -> Vec<String> {
         let expected = self.operators.iter().flat_map(|(part, _)| part.expected);
         let absent = expected
             .filter(|wanted| !rows.iter().any(|row| name(row) == **wanted))
@@ -225,16 +225,16 @@ impl<'o> Stage<'o> {
     }
 
     /// Stops the operators, then the cluster.
-    async fn strike(self) {
+    async fn stop(self) {
         for (_, operator) in self.operators {
-            // How an operator ends is of no interest any more.
+            // Errors of stopping operators are ignored.
             let _ = operator.stop().await;
         }
         self.cluster.stop().await;
     }
 }
 
-/// A kubeconfig holds a private key: only its owner may read it.
+/// Writes a file that only its owner can read: a kubeconfig has a private key.
 fn write(path: &Path, text: &str) -> Result<(), DemoError> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -244,7 +244,7 @@ fn write(path: &Path, text: &str) -> Result<(), DemoError> {
     written.map_err(|source| DemoError::File { path: path.to_owned(), source })
 }
 
-/// Waits for Ctrl-C, or for SIGTERM where there is such a thing.
+/// Waits for Ctrl-C or SIGTERM.
 fn interrupted() -> io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The screen of the demo.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,35 +9,35 @@ use app_status::{
 use jiff::Timestamp;
 use kubewright::controller::Totals;
 
-/// Everything that is on the screen.
+/// Content of the screen.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// How long it has been.
+    /// The elapsed time.
     pub elapsed: Duration,
-    /// How long it took until all was ready, if it is.
+    /// The time until all was ready, if it is.
     pub ready: Option<Duration>,
-    /// The operators: name, what it does, what its controller has done.
+    /// The operators: name, description, totals of the controller.
     pub operators: Vec<(&'static str, &'static str, Option<Totals>)>,
     /// The objects.
     pub rows: Vec<Row>,
-    /// What happened, oldest first.
+    /// The log, oldest first.
     pub log: Vec<Line>,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
-    /// Where the kubeconfig is.
+    /// The path of the kubeconfig.
     pub kubeconfig: PathBuf,
 }
 
-/// The log has at least and at most so many lines.
+/// Minimum and maximum number of log lines.
 const LOG: std::ops::RangeInclusive<usize> = 4..=14;
 
 impl View {
-    /// The screen, for a terminal of this size.
+    /// Renders the screen for a terminal of this size.
     pub fn frame(&self, (columns, rows): (usize, usize)) -> Vec<Line> {
         let head = [self.title(columns), self.progress(), Line::new()];
         let operators = self.operators();
         let foot = self.hints();
-        // What is left for objects and log, with a heading and a space each.
+        // The space for objects and log, with a heading and a blank line each.
         let room = rows.saturating_sub(1 + head.len() + operators.len() + 1 + foot.len() + 1 + 2);
         let objects = show::table(&self.rows, self.now);
         let objects = shortened(objects, room.saturating_sub(*LOG.start()));
@@ -98,7 +98,7 @@ impl View {
         lines
     }
 
-    /// How to point kubectl at it, and what to try.
+    /// How to use kubectl with the cluster, and what to try.
     pub fn hints(&self) -> Vec<Line> {
         let command = |text: &str| Line::new().then(Ink::Plain, format!("  {text}"));
         vec![
@@ -112,7 +112,7 @@ impl View {
     }
 }
 
-/// The lines, or so many of them and how many are missing.
+/// Truncates the lines to the room, with the number of missing ones.
 fn shortened(mut lines: Vec<Line>, room: usize) -> Vec<Line> {
     if lines.len() > room && room > 0 {
         let rest = lines.len() - (room - 1);
@@ -153,12 +153,12 @@ mod tests {
         for (objects, rows) in [(3, 50), (3, 30), (30, 40), (100, 24)] {
             let frame = view(objects).frame((100, rows));
             assert!(frame.len() < rows, "{} lines for {rows} rows and {objects} objects", frame.len());
-            assert!(frame.iter().any(|line| line.plain().contains("line 99")), "the newest is always there");
+            assert!(frame.iter().any(|line| line.plain().contains("line 99")), "the newest is always shown");
         }
     }
 
     #[test]
-    fn it_says_how_far_it_is() {
+    fn it_shows_its_progress() {
         let mut view = view(3);
         let frame = view.frame((80, 40));
         assert!(frame[0].plain().ends_with("01:15"));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         let frame = view(100).frame((100, 40));
         let more = frame.iter().find(|line| line.plain().contains("more")).expect("it says so");
         let shown = frame.iter().filter(|line| line.plain().contains("Deployment  ")).count();

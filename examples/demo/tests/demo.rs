@@ -1,9 +1,9 @@
-//! The demonstration itself, as `make demo` runs it.
+//! The demo, as `make demo` runs it.
 
 use std::{path::Path, process::Command};
 
 #[test]
-fn everything_becomes_ready_and_is_told_in_plain_lines_to_a_pipe() {
+fn all_objects_become_ready_and_a_pipe_gets_plain_lines() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (kubeconfig, picture) = (folder.join("demo.kubeconfig"), folder.join("demo.svg"));
     let ran = Command::new(env!("CARGO_BIN_EXE_demo"))

@@ -1,11 +1,11 @@
-//! The smallest operator: every Greeting has a ConfigMap that says it.
+//! The smallest operator: every Greeting has a ConfigMap with its text.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright::{manager::ManagerBuilder, prelude::*};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whom to greet.
+/// Spec of a Greeting.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(group = "example.dev", version = "v1", kind = "Greeting", namespaced)]
 struct GreetingSpec {
@@ -13,12 +13,12 @@ struct GreetingSpec {
 }
 
 async fn reconcile(cx: Context<Greeting>) -> Result<Action> {
-    let Some(greeting) = cx.object()? else { return Ok(Action::done()) }; // gone: its ConfigMap follows by ownership
+    let Some(greeting) = cx.object()? else { return Ok(Action::done()) }; // deleted, and so is its ConfigMap
     let text = format!("Hello, {}!", greeting.spec.name);
     cx.create_or_update(cx.key().name(), |map: &mut ConfigMap| {
         map.data.get_or_insert_default().insert("text".to_owned(), text.clone());
     })
-    .controlled_by(&*greeting) // refuses one that somebody else controls
+    .controlled_by(&*greeting) // refuses a ConfigMap of another controller
     .await?;
     Ok(Action::done())
 }

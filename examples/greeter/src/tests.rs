@@ -6,7 +6,7 @@ use super::*;
 const WORLD: &str = "{apiVersion: example.dev/v1, kind: Greeting, metadata: {name: hi}, spec: {name: world}}";
 
 #[kubewright_cluster::test]
-async fn a_config_map_that_somebody_deletes_comes_back(cluster: Cluster) -> Result<()> {
+async fn a_deleted_config_map_is_recreated(cluster: Cluster) -> Result<()> {
     cluster.apply(Greeting::crd()).await?;
     let _operator = cluster.run(operator()).await?;
     cluster.apply(WORLD).await?;

@@ -1,4 +1,4 @@
-//! The README shows this program as it is.
+//! The README shows this program and its test.
 
 const README: &str = include_str!("../../../README.md");
 

@@ -1,4 +1,4 @@
-//! The ingress manager with informers and a work queue, as one writes it on client-go alone.
+//! The ingress manager with informers and a work queue, as with client-go alone.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub async fn run(client: Client) -> Result<()> {
 
     let changed = queue.clone();
     let _services = services.on_event(move |event| match event {
-        // Most changes of a Service are none of ours: its status, its endpoints, its labels.
-        Event::Updated { old, new } if asks_for_the_same(&old, &new) => {}
+        // Most changes of a Service do not matter here: its status, its labels.
+        Event::Updated { old, new } if has_same_ingress(&old, &new) => {}
         event => changed.add(event.key()),
     });
     let changed = queue.clone();
@@ -53,7 +53,7 @@ pub async fn run(client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Tasks that end with the future that started them.
+/// Tasks that are aborted when this is dropped.
 struct Workers([tokio::task::JoinHandle<()>; WORKERS]);
 
 impl Drop for Workers {
@@ -62,14 +62,14 @@ impl Drop for Workers {
     }
 }
 
-fn asks_for_the_same(old: &Lazy<Service>, new: &Lazy<Service>) -> bool {
+fn has_same_ingress(old: &Lazy<Service>, new: &Lazy<Service>) -> bool {
     match (old.load(), new.load()) {
         (Ok(old), Ok(new)) => host(&old) == host(&new) && rules(&old) == rules(&new),
         _ => false,
     }
 }
 
-/// The Service that controls the Ingress, if one does.
+/// The key of the Service that controls the Ingress.
 fn controlling_service(ingress: &Lazy<Ingress>) -> Option<ObjectKey> {
     let owner = ingress.controller().filter(|owner| owner.kind == "Service" && owner.api_version == "v1")?;
     Some(ObjectKey::new(ingress.namespace(), owner.name))
@@ -115,7 +115,7 @@ impl IngressManager {
         ingress.metadata.namespace = key.namespace().map(str::to_owned);
         set_controller_reference(service, &mut ingress)?;
         match self.api(key).create(&PostParams::default(), &ingress).await {
-            // The cache has not seen what we have just created, or somebody else was faster: it soon will.
+            // The cache has not seen the created Ingress yet, or another client was faster: the cache will.
             Err(error) if error.is_already_exists() => Ok(()),
             created => created.map(drop).map_err(Error::from),
         }
@@ -135,7 +135,7 @@ impl IngressManager {
         let this_one = Preconditions { uid: ingress.metadata.uid.clone(), resource_version: None };
         let params = DeleteParams::default().preconditions(this_one);
         match self.api(key).delete(key.name(), &params).await {
-            // Gone already, and perhaps there is another of its name.
+            // Deleted already, and possibly recreated.
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             deleted => deleted.map(drop).map_err(Error::from),
         }

@@ -1,15 +1,15 @@
-//! An Ingress for every Service that is annotated with `ingress/http`, written twice.
+//! An Ingress for every Service that is annotated with `ingress/http`, implemented twice.
 //!
-//! - [`by_hand`]: with informers and a work queue, as one writes it on client-go alone.
-//! - [`with_builder`]: the same with a controller and a manager.
+//! - [`by_hand`]: with informers and a work queue, as with client-go alone.
+//! - [`with_builder`]: with a controller and a manager.
 //!
-//! Both keep these promises, and `tests/ingress_manager.rs` holds both to them:
+//! Both guarantee, as `tests/ingress_manager.rs` checks:
 //!
 //! - a Service with the annotation has an Ingress of its name, which it controls;
-//! - the Ingress goes with the annotation and with the Service;
-//! - an Ingress that somebody deletes or changes by hand comes back as it should be;
-//! - an Ingress of that name that somebody else controls is left alone; one that nobody controls is adopted;
-//! - whatever happened while it was not running is made up for.
+//! - the Ingress is deleted with the annotation and with the Service;
+//! - an Ingress that is deleted or changed by hand is restored;
+//! - an Ingress of that name that another owner controls is left alone; one without a controller is adopted;
+//! - changes made while it was not running are reconciled.
 
 pub mod by_hand;
 pub mod with_builder;
@@ -22,15 +22,15 @@ use kubewright::k8s_openapi::api::{
     },
 };
 
-/// Services with this annotation get an Ingress; its value is the host.
+/// Annotation of Services that get an Ingress; its value is the host.
 pub const ANNOTATION: &str = "ingress/http";
 
-/// The host that the Service asks for, if it does.
+/// The host in the Service's annotation.
 fn host(service: &Service) -> Option<&str> {
     service.metadata.annotations.as_ref()?.get(ANNOTATION).map(String::as_str)
 }
 
-/// What the Ingress of a Service says: everything under its host goes to its first port.
+/// The rules of a Service's Ingress: all paths of the host lead to its first port.
 fn rules(service: &Service) -> Option<IngressSpec> {
     let port = service.spec.as_ref()?.ports.as_ref()?.first()?.port;
     let backend = IngressServiceBackend {
@@ -49,7 +49,7 @@ fn rules(service: &Service) -> Option<IngressSpec> {
     Some(IngressSpec { rules: Some(vec![rule]), ..IngressSpec::default() })
 }
 
-/// Whether the Ingress is one that a Service of its name controls.
+/// Whether a Service of the same name controls the Ingress.
 fn is_ours(ingress: &Ingress) -> bool {
     ingress.metadata.owner_references.iter().flatten().any(|owner| {
         owner.kind == "Service"

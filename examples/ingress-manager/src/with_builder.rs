@@ -1,4 +1,4 @@
-//! The ingress manager with a controller: what is wanted, and nothing else.
+//! The ingress manager with a controller.
 
 use kubewright::{
     k8s_openapi::api::{core::v1::Service, networking::v1::Ingress},
@@ -7,7 +7,7 @@ use kubewright::{
 
 use crate::{host, is_ours, rules};
 
-/// Keeps an Ingress for every Service that asks for one.
+/// Keeps an Ingress for every annotated Service.
 pub fn controller() -> Controller {
     Controller::of::<Service>().owns::<Ingress>().workers(5).reconcile(reconcile)
 }

@@ -1,4 +1,4 @@
-//! Both ingress managers, held to the same promises.
+//! Tests that both ingress managers must pass.
 
 mod support;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use support::*;
 
 #[kubewright_cluster::test(real)]
-async fn a_service_that_asks_has_an_ingress_that_it_controls_and_others_have_none(
+async fn an_annotated_service_has_an_ingress_that_it_controls_and_others_have_none(
     cluster: Cluster,
 ) -> Result<()> {
     each(&cluster, async |rig| {
@@ -47,7 +47,7 @@ async fn the_ingress_follows_the_host_and_the_port_of_its_service(cluster: Clust
 }
 
 #[kubewright_cluster::test(real)]
-async fn the_ingress_goes_with_the_annotation_and_with_the_service(cluster: Cluster) -> Result<()> {
+async fn the_ingress_is_deleted_with_the_annotation_and_with_the_service(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.serve("web", Some("a")).await?;
@@ -63,7 +63,7 @@ async fn the_ingress_goes_with_the_annotation_and_with_the_service(cluster: Clus
 }
 
 #[kubewright_cluster::test(real)]
-async fn under_another_name_a_service_has_another_ingress_and_the_former_goes(
+async fn a_recreated_service_of_another_name_has_another_ingress_and_the_old_one_is_deleted(
     cluster: Cluster,
 ) -> Result<()> {
     each(&cluster, async |rig| {
@@ -82,7 +82,7 @@ async fn under_another_name_a_service_has_another_ingress_and_the_former_goes(
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Result<()> {
+async fn a_deleted_or_changed_ingress_is_restored(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
         rig.serve("web", Some("a")).await?;
@@ -93,10 +93,10 @@ async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Resu
             |ingress: Option<&Ingress>| ingress.is_some_and(|ingress| ingress.metadata.uid != first);
         rig.until("another ingress", "web", another).await?;
 
-        rig.meddle("web", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.patch_ingress("web", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
         rig.until("the right host", "web", |ingress| host(ingress) == Some("a")).await?;
         assert_eq!(rig.backend(rig.ingress("web").await?.as_ref()), Some(("web", 80)));
-        rig.meddle("web", json!({"metadata": {"ownerReferences": null}})).await?;
+        rig.patch_ingress("web", json!({"metadata": {"ownerReferences": null}})).await?;
         rig.until("its controller", "web", |ingress| rig.controller(ingress) == Some(("Service", "web")))
             .await
     })
@@ -104,19 +104,17 @@ async fn what_is_deleted_or_changed_by_hand_comes_back(cluster: Cluster) -> Resu
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_ingress_that_somebody_else_controls_is_left_alone_until_it_is_out_of_the_way(
-    cluster: Cluster,
-) -> Result<()> {
+async fn an_ingress_of_another_controller_is_left_alone_until_it_is_deleted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
-        rig.foreign("web", json!([rig.stranger().await?])).await?;
+        rig.create_ingress("web", json!([rig.other_owner().await?])).await?;
         rig.serve("web", Some("ours")).await?;
         cluster.settled().await?;
         rig.serve("web", None).await?;
         cluster.settled().await?;
         let theirs = rig.ingress("web").await?;
         assert_eq!((host(theirs.as_ref()), rig.backend(theirs.as_ref())), (None, None));
-        assert_eq!(rig.controller(theirs.as_ref()), Some(("ConfigMap", "stranger")));
+        assert_eq!(rig.controller(theirs.as_ref()), Some(("ConfigMap", "other-owner")));
 
         rig.serve("web", Some("ours")).await?;
         rig.delete_ingress("web").await?;
@@ -126,23 +124,23 @@ async fn an_ingress_that_somebody_else_controls_is_left_alone_until_it_is_out_of
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_ingress_that_nobody_controls_is_adopted(cluster: Cluster) -> Result<()> {
+async fn an_ingress_without_a_controller_is_adopted(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let _operator = rig.started().await?;
-        rig.foreign("web", json!([])).await?;
+        rig.create_ingress("web", json!([])).await?;
         let theirs = rig.ingress("web").await?.and_then(|ingress| ingress.metadata.uid);
         rig.serve("web", Some("ours")).await?;
         rig.until("our host", "web", |ingress| host(ingress) == Some("ours")).await?;
         let adopted = rig.ingress("web").await?;
         assert_eq!(rig.controller(adopted.as_ref()), Some(("Service", "web")));
-        assert_eq!(adopted.and_then(|ingress| ingress.metadata.uid), theirs, "it is the same one");
+        assert_eq!(adopted.and_then(|ingress| ingress.metadata.uid), theirs, "it is the same object");
         Ok(())
     })
     .await
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
+async fn the_work_of_a_crashed_operator_is_completed_by_the_next(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let operator = rig.started_for(1).await?;
         for name in ["one", "two"] {
@@ -173,7 +171,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) -> Result<()> {
     each(&cluster, async |rig| {
         let operator = rig.started().await?;
         for name in ["quiet", "meddled", "damaged"] {
@@ -182,7 +180,7 @@ async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster)
         }
         drop(operator);
         rig.serve("quiet", None).await?;
-        rig.meddle("meddled", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
+        rig.patch_ingress("meddled", json!({"spec": {"rules": [{"host": "elsewhere"}]}})).await?;
         rig.delete_ingress("damaged").await?;
         rig.serve("new", Some("web.example.com")).await?;
 

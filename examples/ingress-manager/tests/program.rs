@@ -1,4 +1,4 @@
-//! The program as it is shipped: a process of its own, a kubeconfig, signals, ports.
+//! The program as shipped: a process with a kubeconfig, signals and ports.
 #![cfg(unix)]
 
 use std::{net::SocketAddr, path::Path, process::Stdio, time::Duration};
@@ -49,12 +49,12 @@ async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test]
-async fn it_logs_serves_works_and_stops_without_a_line_of_code_for_it() {
+async fn it_logs_serves_reconciles_and_stops() {
     let server = ApiServer::builder().start().await.expect("a port is free");
     let folder = tempfile::tempdir().expect("a folder");
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, server.kubeconfig()).expect("a file");
-    // Free a moment ago; the program says so if it no longer is.
+    // Free a moment ago; the program fails if it no longer is.
     let address = TcpListener::bind("127.0.0.1:0").await.and_then(|held| held.local_addr()).expect("a port");
     let mut child = program(&kubeconfig, &address.to_string()).spawn().expect("the program runs");
 
@@ -92,7 +92,7 @@ async fn it_logs_serves_works_and_stops_without_a_line_of_code_for_it() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_in_words() {
+async fn errors_are_explained() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("missing");
     let output = program(&missing, "0").output().await.expect("the program runs");

@@ -1,4 +1,4 @@
-//! From a Foo to its Deployment.
+//! Reconciler of Foos.
 
 use kubewright::{client::ClientError, prelude::*};
 
@@ -10,11 +10,11 @@ use crate::{
 /// Keeps one Deployment per Foo.
 pub async fn reconcile(cx: Context<Foo>) -> Result<Action> {
     let Some(foo) = cx.object()?.filter(|foo| foo.metadata.deletion_timestamp.is_none()) else {
-        return Ok(Action::done()); // gone, or going: its Deployment follows by ownership
+        return Ok(Action::done()); // deleted or being deleted: its Deployment is garbage-collected
     };
     let name = &foo.spec.deployment_name;
     if name.is_empty() {
-        // No retry gives it a name; the next change of the Foo may.
+        // A retry cannot help; the next change of the Foo may.
         return Err(Error::terminal("deployment name must be specified"));
     }
 
@@ -24,7 +24,7 @@ pub async fn reconcile(cx: Context<Foo>) -> Result<Action> {
         .without_adopting()
         .await;
     let deployment = match written {
-        Err(ClientError::Owner(_)) => return Err(in_the_way(&cx, name)),
+        Err(ClientError::Owner(_)) => return Err(name_conflict(&cx, name)),
         written => written?,
     };
 
@@ -33,8 +33,8 @@ pub async fn reconcile(cx: Context<Foo>) -> Result<Action> {
     Ok(Action::done())
 }
 
-/// Somebody else's Deployment has the name: say so where a user looks, and try again later.
-fn in_the_way(cx: &Context<Foo>, name: &str) -> Error {
+/// Reports that another owner's Deployment has the name; the reconcile is retried.
+fn name_conflict(cx: &Context<Foo>, name: &str) -> Error {
     let message = format!("Resource {name:?} already exists and is not managed by Foo");
     cx.warning("ErrResourceExists", &message);
     Error::message(message)

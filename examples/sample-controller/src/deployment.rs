@@ -8,8 +8,8 @@ use kubewright::prelude::*;
 
 use crate::Foo;
 
-/// Brings a Deployment, new or old, into the state that the Foo asks for. What a Foo does not speak of stays as it is:
-/// the defaults of the server, and what others have set.
+/// Brings a new or existing Deployment into the state that the Foo specifies. Other fields are kept: defaults
+/// of the server, and changes of other clients.
 pub fn desired(foo: &Foo, deployment: &mut Deployment) {
     let labels = [("app", "nginx".to_owned()), ("controller", foo.name_any())];
     let labels = labels.map(|(key, value)| (key.to_owned(), value));
@@ -21,12 +21,12 @@ pub fn desired(foo: &Foo, deployment: &mut Deployment) {
     container(spec.template.spec.get_or_insert_default(), "nginx").image = Some("nginx:latest".to_owned());
 }
 
-/// How many replicas of a Deployment are available.
+/// The number of available replicas of a Deployment.
 pub fn available(deployment: &Deployment) -> i32 {
     deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }
 
-/// The container of this name, which is added if there is none.
+/// Returns the container of this name, adding it if there is none.
 fn container<'p>(pod: &'p mut PodSpec, name: &str) -> &'p mut Container {
     let place = pod.containers.iter().position(|container| container.name == name).unwrap_or_else(|| {
         pod.containers.push(Container { name: name.to_owned(), ..Container::default() });

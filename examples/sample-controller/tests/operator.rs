@@ -1,4 +1,4 @@
-//! The promises of the sample controller, each on a cluster of its own.
+//! Guarantees of the sample controller, each tested on a cluster of its own.
 
 mod support;
 
@@ -48,7 +48,7 @@ async fn the_deployment_follows_the_replicas_of_its_foo(cluster: Cluster) -> Res
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others(cluster: Cluster) -> Result<()> {
+async fn a_foo_without_replicas_leaves_scaling_to_other_clients(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", None)).await?;
     cluster.settled().await?;
@@ -62,9 +62,7 @@ async fn a_foo_that_says_nothing_of_replicas_leaves_scaling_to_others(cluster: C
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
-    cluster: Cluster,
-) -> Result<()> {
+async fn a_changed_name_creates_another_deployment_and_keeps_the_old_one(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "before", Some(2))).await?;
     cluster.settled().await?;
@@ -72,7 +70,7 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
     cluster.settled().await?;
 
     let owner: Foo = cluster.get("default/example-foo").await?;
-    assert_eq!(owner.status.as_ref().unwrap().available_replicas, 3, "it reports the one it asks for");
+    assert_eq!(owner.status.as_ref().unwrap().available_replicas, 3, "it reports the specified one");
     for (name, replicas) in [("before", 2), ("after", 3)] {
         let deployment: Deployment = cluster.get(&format!("default/{name}")).await?;
         assert!(is_controlled_by(&deployment, &owner));
@@ -84,7 +82,7 @@ async fn a_renamed_deployment_is_another_one_and_the_former_stays_with_the_foo(
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluster: Cluster) -> Result<()> {
+async fn a_deleted_foo_deletes_its_deployment_with_every_propagation_policy(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
         cluster.apply(&foo("example-foo", "web", Some(2))).await?;
@@ -100,7 +98,7 @@ async fn a_deleted_foo_takes_everything_along_whichever_way_it_is_deleted(cluste
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deleted_deployment_comes_back(cluster: Cluster) -> Result<()> {
+async fn a_deleted_deployment_is_recreated(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
     cluster.settled().await?;
@@ -114,9 +112,7 @@ async fn a_deleted_deployment_comes_back(cluster: Cluster) -> Result<()> {
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_not_speak_of(
-    cluster: Cluster,
-) -> Result<()> {
+async fn a_changed_deployment_is_restored_and_keeps_other_fields(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
     cluster.settled().await?;
@@ -141,7 +137,7 @@ async fn a_deployment_changed_by_hand_is_put_right_and_keeps_what_the_foo_does_n
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deployment_that_somebody_takes_away_is_nobodys_and_stays_as_it_is(cluster: Cluster) -> Result<()> {
+async fn a_deployment_whose_owner_is_removed_is_left_alone(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
     cluster.settled().await?;
@@ -149,17 +145,17 @@ async fn a_deployment_that_somebody_takes_away_is_nobodys_and_stays_as_it_is(clu
     cluster.apply(&foo("example-foo", "web", Some(3))).await?;
     cluster.settled().await?;
     assert_eq!(cluster.get::<Deployment>("default/web").await?.spec.replicas, Some(2));
-    let told = events(&cluster, "example-foo").await?;
-    assert!(told.iter().any(|(_, reason, _)| reason == "ErrResourceExists"), "{told:?}");
+    let events = events(&cluster, "example-foo").await?;
+    assert!(events.iter().any(|(_, reason, _)| reason == "ErrResourceExists"), "{events:?}");
 
     cluster.delete::<Foo>("default/example-foo").await?;
     cluster.settled().await?;
-    assert_eq!(names::<Deployment>(&cluster).await?, ["web"], "what is not the Foo's does not go with it");
+    assert_eq!(names::<Deployment>(&cluster).await?, ["web"], "an object of another owner is kept");
     Ok(())
 }
 
 #[kubewright_cluster::test(real)]
-async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster) -> Result<()> {
+async fn changes_made_while_it_was_not_running_are_reconciled(cluster: Cluster) -> Result<()> {
     let operator = started(&cluster).await?;
     for name in ["damaged", "meddled", "changed"] {
         cluster.apply(&foo(name, name, Some(1))).await?;
@@ -182,9 +178,7 @@ async fn what_happened_while_nobody_was_looking_is_made_up_for(cluster: Cluster)
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_way(
-    cluster: Cluster,
-) -> Result<()> {
+async fn a_deployment_without_a_controller_is_left_alone_until_it_is_deleted(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(include_str!("foreign.yaml")).await?;
     cluster.apply(&foo("example-foo", "web", Some(2))).await?;
@@ -194,9 +188,9 @@ async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_
     assert!(foreign.metadata.owner_references.is_none());
     assert_eq!((foreign.spec.replicas, image(&foreign)), (Some(1), Some("theirs:1")));
     assert_eq!(available(&cluster, "example-foo").await?, None);
-    let told = events(&cluster, "example-foo").await?;
+    let events = events(&cluster, "example-foo").await?;
     let message = r#"Resource "web" already exists and is not managed by Foo"#;
-    assert_eq!(told, [("Warning".into(), "ErrResourceExists".into(), message.into())]);
+    assert_eq!(events, [("Warning".into(), "ErrResourceExists".into(), message.into())]);
 
     cluster.delete::<Deployment>("default/web").await?;
     until_available(&cluster, "example-foo", 2).await?;
@@ -206,7 +200,7 @@ async fn a_deployment_that_nobody_controls_is_left_alone_until_it_is_out_of_the_
 }
 
 #[kubewright_cluster::test(real)]
-async fn of_two_foos_that_ask_for_one_name_the_first_has_it(cluster: Cluster) -> Result<()> {
+async fn of_two_foos_with_one_deployment_name_the_first_controls_it(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("first", "web", Some(1))).await?;
     cluster.settled().await?;
@@ -240,7 +234,7 @@ async fn a_foo_without_a_deployment_name_waits_for_one(cluster: Cluster) -> Resu
 }
 
 #[kubewright_cluster::test]
-async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()> {
+async fn nothing_is_written_without_a_change(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     cluster.apply(&foo("example-foo", "web", Some(3))).await?;
     cluster.settled().await?;
@@ -255,7 +249,7 @@ async fn nothing_is_written_while_nothing_changes(cluster: Cluster) -> Result<()
 }
 
 #[kubewright_cluster::test(real)]
-async fn an_operator_that_dies_after_its_first_write_is_carried_on_by_the_next(
+async fn the_work_of_an_operator_that_crashed_after_its_first_write_is_completed_by_the_next(
     cluster: Cluster,
 ) -> Result<()> {
     let operator = started_for(&cluster, 1).await?;
@@ -263,7 +257,7 @@ async fn an_operator_that_dies_after_its_first_write_is_carried_on_by_the_next(
     cluster.settled().await?;
     drop(operator);
     let made: Deployment = cluster.get("default/web").await?;
-    assert_eq!(available(&cluster, "example-foo").await?, None, "made and not reported");
+    assert_eq!(available(&cluster, "example-foo").await?, None, "created and not reported");
 
     let _next = started(&cluster).await?;
     until_available(&cluster, "example-foo", 3).await?;
@@ -272,8 +266,11 @@ async fn an_operator_that_dies_after_its_first_write_is_carried_on_by_the_next(
 }
 
 #[kubewright_cluster::test]
-async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(cluster: Cluster) -> Result<()> {
-    // Before it creates the Deployment, before it reports it, and after; then before it scales it, and after.
+async fn the_work_of_an_operator_that_crashed_between_writes_is_completed_by_the_next(
+    cluster: Cluster,
+) -> Result<()> {
+    // Before it creates the Deployment, before it writes the status, and after; then before it scales it, and
+    // after.
     for (writes, replicas) in [(0, 2), (1, 2), (2, 2), (0, 3), (1, 4), (2, 5)] {
         let operator = started_for(&cluster, writes).await?;
         cluster.apply(&foo("example-foo", "web", Some(replicas))).await?;
@@ -292,7 +289,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
         assert_eq!(names::<ReplicaSet>(&cluster).await?.len(), 1, "nothing was rolled out twice");
         next.stop().await?;
         if writes < 2 && replicas == 2 {
-            cluster.delete::<Foo>("default/example-foo").await?; // and from the beginning
+            cluster.delete::<Foo>("default/example-foo").await?; // and start over
             cluster.settled().await?;
         }
     }
@@ -300,7 +297,7 @@ async fn an_operator_that_dies_between_its_writes_is_carried_on_by_the_next(clus
 }
 
 #[kubewright_cluster::test(real)]
-async fn replicas_beyond_one_to_ten_are_refused(cluster: Cluster) -> Result<()> {
+async fn replicas_out_of_range_are_refused(cluster: Cluster) -> Result<()> {
     let _operator = started(&cluster).await?;
     for (replicas, taken) in [(0, false), (1, true), (10, true), (11, false)] {
         let answer = cluster.apply(&foo("example-foo", "web", Some(replicas))).await;
@@ -313,7 +310,7 @@ async fn replicas_beyond_one_to_ten_are_refused(cluster: Cluster) -> Result<()> 
 }
 
 #[kubewright_cluster::test]
-async fn the_rights_in_config_are_enough(cluster: Cluster) -> Result<()> {
+async fn the_rbac_rules_in_config_suffice(cluster: Cluster) -> Result<()> {
     cluster.apply(include_str!("../config/crd.yaml")).await?;
     cluster.apply(include_str!("../config/rbac.yaml")).await?;
     let operator = operator_of_a_pod(&cluster).await?;

@@ -1,4 +1,4 @@
-//! `fuzz [TARGET…] [--seconds N] [--seed N]`: runs targets, all of them unless told otherwise, for a while each.
+//! `fuzz [TARGET…] [--seconds N] [--seed N]`: runs targets, all by default, for a while each.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program speaks to its user")]
 
 use std::{process::ExitCode, time::Duration};
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    // A panic is caught and reported with its input; where it came from is worth a line.
+    // Panics are caught and reported with their input; only the location is printed here.
     std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let mut failed = false;
     for target in ALL.into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name)) {

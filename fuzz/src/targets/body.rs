@@ -1,13 +1,13 @@
-//! Any bytes at all as a JSON and as a YAML body: neither panic nor hang, and what was decoded is decoded the same again.
+//! Arbitrary bytes as JSON and YAML bodies: no panic, no hang, and decoding is stable.
 
-use crate::{builtin, saw};
-use kubewright_apiserver::schema::{
+use crate::{builtin, report_outcome};
+use kubewright_schema::{
     body::{self, Format, Limits},
     canonical,
     validate::Validator,
 };
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let limits = Limits::default();
     for (group, kind) in [("", "Pod"), ("apps", "Deployment"), ("", "Secret")] {
@@ -16,11 +16,11 @@ pub fn run(input: &[u8]) {
             let decoded = match body::decode(input, format, Some((&schema, kind)), &limits) {
                 Ok(decoded) => decoded,
                 Err(why) => {
-                    saw(&why.to_string());
+                    report_outcome(&why.to_string());
                     continue;
                 }
             };
-            decoded.findings.iter().for_each(|finding| saw(finding));
+            decoded.findings.iter().for_each(|finding| report_outcome(finding));
             let written = decoded.value.to_string();
             let again = body::decode(written.as_bytes(), Format::Json, Some((&schema, kind)), &limits)
                 .expect("what was decoded can be decoded");

@@ -1,5 +1,5 @@
-//! Any bytes at all as the answer to a list and as a stream of events, in pieces of any size. Whatever a cache makes of them, an
-//! object that can be decoded is called what it calls itself.
+//! Arbitrary bytes as list responses and watch streams, in chunks of any size. An object that can be decoded
+//! has the key that its metadata says.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, client::Body};
 use kubewright::cache::{Lazy, ListWatch};
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let Some((size, rest)) = input.split_first() else { return };
     let size = usize::from(*size).max(1);

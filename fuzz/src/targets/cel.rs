@@ -1,11 +1,11 @@
-//! Expressions: whatever compiles is evaluated, within its budget.
+//! CEL expressions: what compiles is evaluated within its cost limit.
 
 use std::sync::{Arc, LazyLock};
 
-use kubewright_apiserver::cel::{Decl, Expression};
+use kubewright_cel::{Decl, Expression};
 use serde_json::json;
 
-use crate::saw;
+use crate::report_outcome;
 
 static DECL: LazyLock<Arc<Decl>> = LazyLock::new(|| {
     let schema = json!({"type": "object", "properties": {
@@ -15,15 +15,15 @@ static DECL: LazyLock<Arc<Decl>> = LazyLock::new(|| {
         "m": {"type": "object", "maxProperties": 10, "additionalProperties": {"type": "integer"}},
         "o": {"type": "object", "properties": {"a": {"type": "integer"}}},
     }});
-    Decl::of(&schema, false).expect("it is a good schema")
+    Decl::from_schema(&schema, false).expect("it is a good schema")
 });
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let Ok(text) = str::from_utf8(input) else { return };
     let expression = match Expression::compile(text, &DECL, true) {
         Ok(expression) => expression,
-        Err(why) => return saw(&why.to_string()),
+        Err(why) => return report_outcome(&why.to_string()),
     };
     expression.estimated_cost();
     let value = json!({
@@ -32,8 +32,8 @@ pub fn run(input: &[u8]) {
     });
     for old in [None, Some(&value)] {
         match expression.evaluate_bool(&value, old, &mut 100_000) {
-            Ok(held) => saw(if held { "true" } else { "false" }),
-            Err(why) => saw(&why.to_string()),
+            Ok(held) => report_outcome(if held { "true" } else { "false" }),
+            Err(why) => report_outcome(&why.to_string()),
         }
         let _ = expression.evaluate_string(&value, old, &mut 100_000);
         let _ = expression.evaluate_bool(&json!({}), old, &mut 100_000);

@@ -1,19 +1,17 @@
-//! Two documents, cut by a zero byte: a definition, and an object of it.
+//! Two documents, separated by a zero byte: a definition and an object of it.
 
-use crate::{parts, saw};
-use kubewright_apiserver::{
-    crd::definition,
-    schema::{
-        TypeRef,
-        body::{self, Format, Limits},
-        default::apply_defaults,
-        lists,
-        prune::prune,
-        validate::Validator,
-    },
+use crate::{parts, report_outcome};
+use kubewright_apiserver::crd::definition;
+use kubewright_schema::{
+    TypeRef,
+    body::{self, Format, Limits},
+    default::apply_defaults,
+    lists,
+    prune::prune,
+    validate::Validator,
 };
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let limits = Limits::default();
     let [crd, object] = parts::<2>(input);
@@ -24,7 +22,7 @@ pub fn run(input: &[u8]) {
     }
     definition::apply_defaults(&mut crd);
     definition::prepare_create(&mut crd);
-    saw(&format!("{:?}", definition::validate_create(&crd)));
+    report_outcome(&format!("{:?}", definition::validate_create(&crd)));
     let _ = definition::validate_update(&crd, &crd);
     let _ = definition::warnings(&crd, None);
     let _ = definition::status::refresh(&crd, [&crd], "2026-01-01T00:00:00Z");

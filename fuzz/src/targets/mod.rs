@@ -1,4 +1,4 @@
-//! One module per target; each has a function `run` that takes any bytes.
+//! Fuzz targets, one module each, with a function `run` that takes arbitrary bytes.
 
 #![expect(clippy::missing_panics_doc, reason = "a target panics when it has found something")]
 
@@ -12,10 +12,10 @@ pub mod requests;
 pub mod scheme_decode;
 pub mod selectors;
 
-/// A target: its name, which is also that of its corpus, and the function.
+/// A target: its name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 pub const ALL: [Target; 9] = [
     ("body", body::run),
     ("cache_wire", cache_wire::run),

@@ -1,14 +1,14 @@
-//! Two documents, cut by a zero byte: the second as each of the four kinds of patch on the first.
+//! Two documents, separated by a zero byte: applies the second to the first as each of the four patch types.
 
-use crate::{builtin, parts, saw};
-use kubewright_apiserver::{
+use crate::{builtin, parts, report_outcome};
+use kubewright_schema::{
     apply::FieldManager,
+    body::{self, Format, Limits},
     patch,
-    schema::body::{self, Format, Limits},
 };
 use serde_json::json;
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let limits = Limits::default();
     let [document, change] = parts::<2>(input);
@@ -27,10 +27,10 @@ pub fn run(input: &[u8]) {
         .into_iter()
         .flatten()
         {
-            // Whatever a patch makes, it fits the limits or is refused.
+            // The result of a patch is within the limits, or refused.
             match body::check(&patched, Some((&schema, "Deployment")), &limits) {
-                Ok(_) => saw("fits"),
-                Err(why) => saw(&why.to_string()),
+                Ok(_) => report_outcome("fits"),
+                Err(why) => report_outcome(&why.to_string()),
             }
         }
     }
@@ -45,7 +45,7 @@ pub fn run(input: &[u8]) {
         let live = fields.update(None, document, "before");
         if let Ok(applied) = fields.apply(Some(&live), &config, "fuzz", true) {
             let again = fields.apply(Some(&applied), &config, "fuzz", true).expect("it applied once");
-            // An object that nobody owns anything of is as good as one that was never applied to.
+            // An object without owned fields equals one that was never applied to.
             let owners = &applied["metadata"]["managedFields"];
             if !owners.is_null() {
                 assert_eq!(again["metadata"]["managedFields"], *owners);

@@ -1,14 +1,14 @@
-//! Documents of any bytes are refused or read, and what was read can be written and is read the same again.
+//! Arbitrary bytes as protobuf: refused or decoded, and encoding and decoding again gives the same.
 
-use kubewright_apiserver::protobuf;
+use kubewright_schema::protobuf;
 
-use crate::saw;
+use crate::report_outcome;
 
-/// The target.
+/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let object = match protobuf::decode(bytes) {
         Ok(object) => object,
-        Err(why) => return saw(&why.to_string()),
+        Err(why) => return report_outcome(&why.to_string()),
     };
     let written = protobuf::encode(&object).expect("what was read has a built-in kind");
     assert_eq!(protobuf::decode(&written).expect("what was written can be read"), object);

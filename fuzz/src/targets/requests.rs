@@ -1,6 +1,7 @@
-//! Whole requests, cut by zero bytes into method, path, headers, body: continue tokens, selectors, queries, bodies, all verbs.
+//! Requests, separated by zero bytes into method, path, headers and body: continue tokens, selectors,
+//! queries, bodies, all verbs.
 
-use crate::{escaped, parts, saw, send, service, wait};
+use crate::{escaped, parts, report_outcome, send, service, wait};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -25,7 +26,7 @@ const PATHS: [&str; 8] = [
     "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
 ];
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let [head, query, accept, body] = parts::<4>(input);
     let pick = |n: usize, of: usize| usize::from(head.get(n).copied().unwrap_or_default()) % of;
@@ -49,8 +50,8 @@ pub fn run(input: &[u8]) {
         let service = service();
         let (code, said) = send(&service, request).await;
         assert!((200..600).contains(&code));
-        saw(&format!("{code} {}", String::from_utf8_lossy(&said[..said.len().min(300)])));
-        // Whatever was stored can be read and removed again.
+        report_outcome(&format!("{code} {}", String::from_utf8_lossy(&said[..said.len().min(300)])));
+        // Stored objects can be read and deleted again.
         for path in &PATHS[1..3] {
             for method in ["GET", "DELETE"] {
                 let request = Request::builder().method(method).uri(*path).body(Full::default());

@@ -1,18 +1,18 @@
-//! Any bytes at all through the decoder: it must neither panic nor hang, every error must have a place, and what was
-//! decoded without a type must survive being written and read again.
+//! Arbitrary bytes as input of the decoder: no panic, no hang, each error has a position, and objects decoded
+//! without a type survive encoding and decoding.
 
 use kubewright::scheme::{Scheme, to_yaml};
 
-use crate::saw;
+use crate::report_outcome;
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let scheme = Scheme::kubernetes();
     for object in scheme.decode(input) {
         match object {
             Ok(object) => drop(to_yaml(&object)),
             Err(error) => {
-                saw(&error.to_string());
+                report_outcome(&error.to_string());
                 assert!(error.location().line() > 0, "{error}");
             }
         }

@@ -1,14 +1,14 @@
-//! Selectors of labels and fields, as text and as objects.
+//! Label and field selectors, as text and as objects.
 
 use kubewright_apiserver::registry::selector::{FieldSelector, LabelSelector};
 
-use crate::saw;
+use crate::report_outcome;
 
-/// The target.
+/// Runs the target.
 pub fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let parsed = LabelSelector::parse(&text);
-    saw(parsed.as_ref().err().map_or("parsed", |why| why.as_str()));
+    report_outcome(parsed.as_ref().err().map_or("parsed", |why| why.as_str()));
     if let Ok(selector) = parsed {
         let empty = selector.matches(|_| None);
         if selector.is_empty() {

@@ -14,7 +14,7 @@ use super::{
     webhook::{MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks},
 };
 use crate::{
-    apply::Managed,
+    apply::ManagedFields,
     registry::{
         Registry,
         json::{meta, meta_mut},
@@ -245,7 +245,7 @@ impl Chain {
 fn keep_managers_readable(attributes: &mut Attributes<'_>) {
     let Some(before) = attributes.rounds.managers.take() else { return };
     let now = meta(&attributes.object).get("managedFields");
-    let Some(Err(why)) = now.map(Managed::decode) else { return };
+    let Some(Err(why)) = now.map(ManagedFields::decode) else { return };
     match before {
         Value::Null => meta_mut(&mut attributes.object).remove("managedFields"),
         managers => meta_mut(&mut attributes.object).insert("managedFields".into(), managers),

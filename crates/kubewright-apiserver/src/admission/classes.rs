@@ -1,6 +1,6 @@
 //! Plugins that fill in classes and hold pods and claims to them.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin};

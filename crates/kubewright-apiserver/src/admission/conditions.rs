@@ -9,7 +9,7 @@ use super::{
     request::{Asking, describe, request_resource},
 };
 use crate::{
-    cel::{Activation, Decl, Environment, Failure, Program},
+    cel::{Activation, Decl, Environment, EvalError, Program},
     registry::{
         Registry,
         descriptor::Descriptor,
@@ -23,7 +23,7 @@ pub(super) const BUDGET: u64 = 10_000_000;
 const CONDITIONS_BUDGET: u64 = BUDGET / 4;
 
 fn declare(schema: &Value) -> Arc<Decl> {
-    Decl::of(schema, false).expect("the schema is written out here and has a type").unescaped()
+    Decl::from_schema(schema, false).expect("the schema is written out here and has a type").unescaped()
 }
 
 static REQUEST: LazyLock<Arc<Decl>> = LazyLock::new(|| {
@@ -72,15 +72,15 @@ pub(crate) fn names(
     authorizer: bool,
 ) -> Environment {
     let add = |names: Environment, name: &str, decl: Option<&Arc<Decl>>| match decl {
-        Some(decl) => names.typed(name, decl),
-        None => names.dynamic(name),
+        Some(decl) => names.with_typed(name, decl),
+        None => names.with_dynamic(name),
     };
     let mut names = add(add(Environment::default(), "object", object), "oldObject", object);
-    names = names.typed("namespaceObject", &NAMESPACE).typed("request", &REQUEST);
+    names = names.with_typed("namespaceObject", &NAMESPACE).with_typed("request", &REQUEST);
     if has_params {
         names = add(names, "params", params);
     }
-    if authorizer { names.authorizer() } else { names }
+    if authorizer { names.with_authorizer() } else { names }
 }
 
 /// Compiles an expression that must give one of the types, in the words of a refusal.
@@ -96,11 +96,10 @@ pub(crate) fn compile(text: &str, names: &Environment, wanted: &[&str]) -> Resul
 }
 
 /// What an evaluation failed with, in the words of a refusal.
-pub(super) fn failed(text: &str, failure: &Failure) -> String {
+pub(super) fn failed(text: &str, failure: &EvalError) -> String {
     match failure {
-        Failure::OutOfBudget => failure.to_string(),
-        Failure::Error(why) => format!("expression '{text}' resulted in error: {why}"),
-        Failure::Opaque(_) => format!("expression '{text}' resulted in error: {failure}"),
+        EvalError::OutOfBudget => failure.to_string(),
+        _ => format!("expression '{text}' resulted in error: {failure}"),
     }
 }
 
@@ -132,11 +131,11 @@ impl Inputs {
         variables: &'v [(String, Result<Program, String>)],
     ) -> Activation<'v> {
         Activation::new(variables)
-            .value("object", &self.object)
-            .value("oldObject", &self.old)
-            .value("request", &self.request)
-            .value("namespaceObject", &self.namespace)
-            .value("params", &self.params)
+            .with_value("object", &self.object)
+            .with_value("oldObject", &self.old)
+            .with_value("request", &self.request)
+            .with_value("namespaceObject", &self.namespace)
+            .with_value("params", &self.params)
     }
 
     /// The same with `authorizer`.
@@ -145,7 +144,7 @@ impl Inputs {
         variables: &'v [(String, Result<Program, String>)],
         asking: &'v Asking<'v>,
     ) -> Activation<'v> {
-        self.activate(variables).authorizer(asking, request_resource(asking.attributes))
+        self.activate(variables).with_authorizer(asking, request_resource(asking.attributes))
     }
 }
 
@@ -187,8 +186,8 @@ impl Conditions {
                 Ok(program) => match program.evaluate(&activation, &mut budget) {
                     Ok(Value::Bool(false)) => return Ok(false),
                     Ok(_) => {}
-                    Err(Failure::OutOfBudget) => {
-                        return if ignore { Ok(false) } else { Err(Failure::OutOfBudget.to_string()) };
+                    Err(EvalError::OutOfBudget) => {
+                        return if ignore { Ok(false) } else { Err(EvalError::OutOfBudget.to_string()) };
                     }
                     Err(failure) => errors.push(failed(text, &failure)),
                 },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Attributes, Operation};

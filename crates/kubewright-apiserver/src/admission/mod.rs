@@ -28,7 +28,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use kube::api::{Api, PostParams};
-//! use kubewright::k8s_openapi::api::core::v1::ConfigMap;
+//! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! let server = ApiServer::builder().admission(Chain::standard().with(Owned)).in_process()?;
 //! let maps = Api::<ConfigMap>::default_namespaced(server.client());

@@ -1,6 +1,6 @@
 //! `NamespaceLifecycle`: nothing new where there is no namespace, or where it is going away.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::json;
 
 use super::{Attributes, Operation, Plugin};

@@ -165,7 +165,7 @@ impl Plugin for PodNodeSelector {
         if attributes.operation != Operation::Create || !attributes.is("", "pods") {
             return Ok(());
         }
-        let key = kubewright::ObjectKey::cluster(attributes.namespace());
+        let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
         let Some(namespace) = registry.storage.get("namespaces", &key) else { return Ok(()) };
         let namespace = namespace.decode();
         let annotations = object(meta(&namespace), "annotations");
@@ -205,7 +205,7 @@ impl Plugin for NamespaceExists {
         if namespace.is_empty() {
             return Ok(());
         }
-        let found = registry.storage.get("namespaces", &kubewright::ObjectKey::cluster(namespace));
+        let found = registry.storage.get("namespaces", &kubewright_core::ObjectKey::cluster(namespace));
         found
             .map(drop)
             .ok_or_else(|| Status::not_found(About { group: "", kind: "namespaces", name: namespace }))

@@ -1,6 +1,6 @@
 //! `PodSecurity`: the levels `baseline` and `restricted`, by labels of the namespace.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, security_profiles};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Attributes, Operation};
 use crate::{
     authz::Access,
-    cel::{Authority, Check, Verdict},
+    cel::{AccessCheck, AccessDecision, Authorizer},
     registry::{
         Registry,
         descriptor::Descriptor,
@@ -88,7 +88,7 @@ pub(super) fn namespace_object(registry: &Registry, attributes: &Attributes<'_>)
     if !attributes.ty().namespaced() {
         return Value::Null;
     }
-    let key = kubewright::ObjectKey::cluster(attributes.namespace());
+    let key = kubewright_core::ObjectKey::cluster(attributes.namespace());
     let Some(stored) = registry.storage.get("namespaces", &key) else { return Value::Null };
     let mut namespace = stored.decode();
     let shown = [
@@ -118,8 +118,8 @@ pub(super) struct Asking<'a> {
     pub(super) attributes: &'a Attributes<'a>,
 }
 
-impl Authority for Asking<'_> {
-    fn decide(&self, service_account: Option<(&str, &str)>, check: &Check) -> Verdict {
+impl Authorizer for Asking<'_> {
+    fn decide(&self, service_account: Option<(&str, &str)>, check: &AccessCheck) -> AccessDecision {
         let access = Access {
             verb: &check.verb,
             group: &check.group,
@@ -137,19 +137,19 @@ impl Authority for Asking<'_> {
         });
         let user = account.as_ref().unwrap_or(self.attributes.call.user);
         let decision = self.registry.authorizer.decide(self.registry, user, &access);
-        Verdict { allowed: decision.allowed, reason: decision.reason }
+        AccessDecision { allowed: decision.allowed, reason: decision.reason }
     }
 }
 
 /// `authorizer.requestResource`: the resource of the request itself.
-pub(super) fn request_resource(attributes: &Attributes<'_>) -> Check {
+pub(super) fn request_resource(attributes: &Attributes<'_>) -> AccessCheck {
     let ty = attributes.ty();
-    Check {
+    AccessCheck {
         group: ty.group.to_string(),
         resource: ty.plural.to_string(),
         subresource: attributes.call.subresource.to_owned(),
         namespace: attributes.namespace().to_owned(),
         name: attributes.name().to_owned(),
-        ..Check::default()
+        ..AccessCheck::default()
     }
 }

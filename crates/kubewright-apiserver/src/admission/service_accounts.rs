@@ -3,7 +3,7 @@
 //! Off unless told to: without the controllers of a cluster no namespace has the account `default`, and every pod would
 //! be refused.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{Attributes, Operation, Plugin};

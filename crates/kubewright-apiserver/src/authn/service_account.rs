@@ -3,7 +3,7 @@
 //! A token is good while its account, and the pod or secret that it is bound to, exist under the same uid.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use ring::{
     rand::SystemRandom,
     signature::{self, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey},

@@ -87,7 +87,8 @@ fn binding(authorizer: &Authorizer, registry: &Registry, call: &Call<'_>, spec: 
         "admissionregistration.k8s.io/validatingadmissionpolicies"
     };
     let named = text(spec, "policyName");
-    let policy = registry.storage.get(policies, &kubewright::ObjectKey::cluster(named)).map(|o| o.decode());
+    let policy =
+        registry.storage.get(policies, &kubewright_core::ObjectKey::cluster(named)).map(|o| o.decode());
     let kind = policy.as_ref().and_then(|policy| object(object(policy, "spec")?, "paramKind"));
     let (group, version, resource) = resource_of(registry, kind);
     let reference = object(spec, "paramRef")?;

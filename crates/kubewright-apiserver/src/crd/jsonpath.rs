@@ -1,11 +1,11 @@
-//! The `JSONPath` of printer columns, selectable fields and `kubectl -o jsonpath`: `.spec.list[?(@.k=="y")].v`.
+//! `JSONPath` of printer columns, selectable fields and `kubectl -o jsonpath`: `.spec.list[?(@.k=="y")].v`.
 //!
-//! Fields, quoted fields, indices (negative ones count from the end), slices, `*`, `..` and filters that compare with a
-//! literal. A missing key gives nothing and is no error.
+//! Supports fields, quoted fields, indices (negative ones count from the end), slices, `*`, `..` and filters
+//! that compare with a literal. A missing key gives no values and is not an error.
 
 use serde_json::Value;
 
-/// Why a path cannot be used.
+/// Error parsing a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "path {path:?} cannot be read at {rest:?}: write .field, ['field'], [0], [1:3], [*] or [?(@.field==\"x\")]"
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct JsonPathError {
     /// The path.
     pub path: String,
-    /// What is left of it where reading stopped.
+    /// The unparsed rest of the path.
     pub rest: String,
 }
 
@@ -37,7 +37,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// A path that was read.
+/// Parsed path.
 ///
 /// ```
 /// use kubewright_apiserver::crd::jsonpath::JsonPath;
@@ -52,7 +52,7 @@ enum Comparison {
 pub struct JsonPath(Vec<Step>);
 
 impl JsonPath {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(path: &str) -> Result<Self, JsonPathError> {
         let mut rest = path.trim();
         rest = rest.strip_prefix('$').unwrap_or(rest);
@@ -60,7 +60,7 @@ impl JsonPath {
         steps.map(Self).ok_or_else(|| JsonPathError { path: path.to_owned(), rest: rest.to_owned() })
     }
 
-    /// All values that the path leads to.
+    /// Returns all values that the path selects.
     pub fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         follow(&self.0, vec![value])
     }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_step_leads_where_it_says() {
+    fn each_kind_of_step_selects_its_values() {
         let object =
             json!({"a": {"b.c": 1, "l": [1, 2, 3], "m": {"x": 5, "y": 6}, "o": [{"n": 1}, {"n": 7}, {}]}});
         let find = |path: &str| {

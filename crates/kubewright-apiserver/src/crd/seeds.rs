@@ -1,4 +1,4 @@
-//! The definitions of the seeds (Demo, Foo, `CloudManager`) and what their objects may be.
+//! Tests with the CRDs of sample operators (Demo, Foo, `CloudManager`) and their objects.
 
 #![expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
 
@@ -14,7 +14,7 @@ const FOO: &str = include_str!("../../tests/golden/transcripts/crd/sample-foo-st
 const CLOUD_MANAGER: &str =
     include_str!("../../tests/golden/transcripts/crd/sample-cloudmanager-objects.json");
 
-/// The definition that a recording creates, written and settled.
+/// Returns the CRD that a recording creates, with its defaults and conditions.
 fn definition(recording: &str) -> Value {
     let recording: Value = serde_json::from_str(recording).unwrap();
     let steps = recording["steps"].as_array().unwrap();
@@ -42,7 +42,7 @@ fn errors(kind: &CustomResource, fields: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_demo_takes_one_name_and_scales() {
+fn a_demo_accepts_one_name_and_scales() {
     let crd = definition(DEMO);
     assert!(status::is_true(&crd, "Established"));
     let demos = CustomResource::new(&crd, "v1").unwrap();
@@ -65,7 +65,7 @@ fn a_demo_takes_one_name_and_scales() {
 }
 
 #[test]
-fn a_foo_takes_one_to_ten_replicas_and_a_status_of_its_own() {
+fn a_foo_accepts_one_to_ten_replicas_and_has_a_status_subresource() {
     let crd = definition(FOO);
     let condition = crd["status"]["conditions"].as_array().unwrap().last().unwrap();
     assert_eq!(condition["type"], "KubernetesAPIApprovalPolicyConformant");
@@ -89,7 +89,7 @@ fn a_foo_takes_one_to_ten_replicas_and_a_status_of_its_own() {
 }
 
 #[test]
-fn a_foo_needs_its_approval_to_stay() {
+fn a_foo_keeps_its_required_approval() {
     let crd = definition(FOO);
     let mut without = crd.clone();
     without["metadata"].as_object_mut().unwrap().remove("annotations");
@@ -99,7 +99,7 @@ fn a_foo_needs_its_approval_to_stay() {
 }
 
 #[test]
-fn a_cloud_manager_prunes_what_it_does_not_know_and_refuses_wrong_types() {
+fn a_cloud_manager_prunes_unknown_fields_and_rejects_wrong_types() {
     let crd = definition(CLOUD_MANAGER);
     let managers = CustomResource::new(&crd, "v1").unwrap();
     let manager =

@@ -100,7 +100,7 @@ impl ListBody {
             }
             chunk.put_u8(b'{');
             chunk.put_slice(&self.prefix);
-            item.pieces_inside(|piece| chunk.put_slice(piece));
+            item.for_each_member_chunk(|part| chunk.put_slice(part));
         }
         self.left = self.left.saturating_sub(chunk.len() as u64);
         Some(chunk.freeze())

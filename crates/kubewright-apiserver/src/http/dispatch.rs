@@ -61,7 +61,7 @@ impl Incoming<'_> {
             return respond::status(&Status::internal(error.to_string()), negotiate::of_refusal(self.accept));
         }
         let response = self.handle(registry, peer).await;
-        match registry.storage.confirmed().await {
+        match registry.storage.flush().await {
             Ok(()) => response,
             Err(error) => {
                 respond::status(&Status::internal(error.to_string()), negotiate::of_refusal(self.accept))

@@ -1,19 +1,19 @@
-//! What the types look like and what can be done with them, told to clients: `/openapi/v3` and `/openapi/v2`.
+//! `OpenAPI` documents: `/openapi/v3` and `/openapi/v2`.
 //!
-//! kubectl reads it to explain fields, to compute three-way patches and to learn that the server validates fields; other
-//! tools generate code from it. Everything comes from what the server works with anyway: the table of built-in types,
-//! the descriptors of what is served, and the schemas of custom resources as their authors wrote them, descriptions
-//! included. Built-in types come without descriptions: this project keeps no upstream prose.
+//! kubectl uses them to explain fields, to compute three-way patches and to detect server-side field
+//! validation; other tools generate code from them. They are built from the table of built-in types, the
+//! descriptors of served resources, and the schemas of custom resources, including their descriptions.
+//! Built-in types have no descriptions: this project contains no upstream prose.
 //!
-//! | file | what it makes |
+//! | file | content |
 //! |---|---|
 //! | `schema` | schemas of built-in types and of custom resources |
-//! | `paths` | what can be done with a resource, independent of the version of `OpenAPI` |
+//! | `paths` | paths and operations of resources, independent of the version of `OpenAPI` |
 //! | `v3` | one document per group version, and their index |
-//! | `v2` | one document for everything, for clients that are too old for v3 |
+//! | `v2` | one document for all types, for clients older than v3 |
 //!
-//! Documents are made when they are first asked for and kept until the types change ([`Types`] keeps them). Clients keep
-//! them too, under the hash that the index gives, which is computed from what goes into a document and not from the
+//! Documents are built on first request and cached in [`Types`] until the types change. Clients cache them
+//! too, under the hash of the index, which is computed from the inputs of a document and not from the
 //! document.
 
 mod paths;
@@ -34,7 +34,7 @@ use crate::{
     schema::Schemas,
 };
 
-/// What a document of a group version is made of; `None` when it has no types.
+/// Returns the types of a group version; `None` if it has none.
 fn of_version<'t>(types: &'t Types, group: &str, version: &str) -> Option<Vec<&'t Descriptor>> {
     let mut found: Vec<&Descriptor> = types
         .all()
@@ -46,7 +46,7 @@ fn of_version<'t>(types: &'t Types, group: &str, version: &str) -> Option<Vec<&'
     (!found.is_empty()).then_some(found)
 }
 
-/// Every group version, sorted.
+/// Returns every group version, sorted.
 fn group_versions(types: &Types) -> std::collections::BTreeSet<(&str, &str)> {
     types.all().iter().map(|ty| (ty.group.as_ref(), ty.version.as_ref())).collect()
 }
@@ -57,7 +57,7 @@ static TABLE: LazyLock<[u8; 32]> = LazyLock::new(|| {
     hash
 });
 
-/// A hash of what a document is made of; it changes when the document would.
+/// Hashes the inputs of a document; the hash changes whenever the document would.
 fn hash<'t>(types: impl IntoIterator<Item = &'t Descriptor>) -> String {
     use std::fmt::Write;
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
@@ -89,17 +89,17 @@ fn hash<'t>(types: impl IntoIterator<Item = &'t Descriptor>) -> String {
     hash
 }
 
-/// The hash of a v3 document; `None` when the group version has no types.
+/// Returns the hash of a v3 document; `None` if the group version has no types.
 pub fn v3_hash(types: &Types, group: &str, version: &str) -> Option<String> {
     of_version(types, group, version).map(hash)
 }
 
-/// The hash of the v2 document.
+/// Returns the hash of the v2 document.
 pub fn v2_hash(types: &Types) -> String {
     hash(types.all().iter().map(std::convert::AsRef::as_ref))
 }
 
-/// `{"title": "Kubernetes", …}`
+/// Returns `{"title": "Kubernetes", …}`.
 fn info() -> Value {
     serde_json::json!({"title": "Kubernetes", "version": "unversioned"})
 }

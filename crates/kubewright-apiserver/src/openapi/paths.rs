@@ -1,4 +1,4 @@
-//! What can be done with a resource: methods, parameters, bodies and answers by name of definition.
+//! Paths and operations of resources: methods, parameters, bodies and responses.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::{
     schema::{Gvk, Schemas},
 };
 
-/// The paths of some types in the words of one version of `OpenAPI`, and on the way what they are defined by.
+/// Renders the paths of types for one version of `OpenAPI`, and adds the referenced definitions.
 pub(super) fn render<'t>(
     types: impl IntoIterator<Item = &'t Descriptor>,
     definitions: &mut Definitions<'_>,
@@ -37,7 +37,7 @@ pub(super) fn render<'t>(
     paths
 }
 
-/// One method of one path.
+/// Method of a path.
 #[derive(Debug)]
 pub(super) struct Operation {
     /// `get`, `post`, …
@@ -50,19 +50,19 @@ pub(super) struct Operation {
     pub gvk: Gvk,
     /// Query parameters and their types.
     pub query: Vec<(&'static str, &'static str)>,
-    /// What is sent.
+    /// The request body.
     pub body: Body,
-    /// The definition that is answered; empty for text.
+    /// The definition of the response; empty for text.
     pub answer: String,
-    /// Whether a stream may be answered.
+    /// Whether the response may be a stream.
     pub streams: bool,
-    /// Whether answers may have the code 201.
+    /// Whether the response may have the code 201.
     pub creates: bool,
-    /// Whether the type has a protobuf form and strategic merges.
+    /// Whether the type supports protobuf and strategic merge patches.
     pub builtin: bool,
 }
 
-/// What a request sends.
+/// Request body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Body {
     None,
@@ -71,21 +71,21 @@ pub(super) enum Body {
         definition: String,
         required: bool,
     },
-    /// A patch in any of its forms.
+    /// A patch of any type.
     Patch,
 }
 
-/// A path and what can be done there.
+/// Path with its operations.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// With `{namespace}` and `{name}`.
+    /// The path with `{namespace}` and `{name}`.
     pub path: String,
-    /// Its methods.
+    /// The operations.
     pub operations: Vec<Operation>,
 }
 
 impl Path {
-    /// The names in braces.
+    /// Returns the names of the path parameters.
     pub(super) fn parameters(&self) -> impl Iterator<Item = &'static str> {
         ["name", "namespace"].into_iter().filter(|name| self.path.contains(&format!("{{{name}}}")))
     }
@@ -113,7 +113,7 @@ const DELETE: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
 ];
 
-/// Everything that can be done with a resource.
+/// Returns all paths of a resource.
 pub(super) fn of(ty: &Descriptor) -> Vec<Path> {
     let root = match (&*ty.group, &*ty.version) {
         ("", version) => format!("/api/{version}"),
@@ -150,7 +150,7 @@ fn operation(ty: &Descriptor, sub: Option<&Subresource>, verb: &'static str, nam
     let own = Gvk::new(ty.group.as_ref(), ty.version.as_ref(), ty.kind.as_ref());
     let builtin = Schemas::builtin().definition_of(&own).is_some();
     let gvk = match sub {
-        // The subresources of a custom resource are filed under it, whatever they take.
+        // Subresources of a custom resource have the kind of the resource, whatever they accept.
         Some(_) if !builtin => own.clone(),
         Some(sub) if !sub.group.is_empty() => {
             Gvk::new(sub.group.as_ref(), sub.version.as_ref(), sub.kind.as_ref())
@@ -164,7 +164,7 @@ fn operation(ty: &Descriptor, sub: Option<&Subresource>, verb: &'static str, nam
         }
         _ => gvk.clone(),
     };
-    // Logs, and whatever is connected to, are streams of bytes.
+    // Logs and connect subresources are byte streams.
     let connects = sub.is_some_and(|s| matches!(&*s.name, "attach" | "exec" | "portforward" | "proxy"));
     let is_text = connects || sub.is_some_and(|s| s.name == "log");
     let definition = name_of(&taken);
@@ -238,7 +238,7 @@ fn title(word: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// `rbac.authorization.k8s.io` is `RbacAuthorization`, the core group is `Core`.
+/// Returns `RbacAuthorization` for `rbac.authorization.k8s.io`, and `Core` for the core group.
 fn group_title(group: &str) -> String {
     match group {
         "" => "Core".to_owned(),
@@ -246,7 +246,7 @@ fn group_title(group: &str) -> String {
     }
 }
 
-/// `apps_v1`, `core_v1`: the tag of a group version.
+/// Returns the tag of a group version: `apps_v1`, `core_v1`.
 pub(super) fn tag(ty: &Descriptor) -> String {
     let group = if ty.group.is_empty() { "core" } else { ty.group.trim_end_matches(".k8s.io") };
     format!("{}_{}", group.replace(['.', '-'], "").to_lowercase(), ty.version)

@@ -1,4 +1,4 @@
-//! Schemas: of built-in types from the table, of custom resources from their definitions.
+//! Schemas of built-in types, from the table, and of custom resources, from their CRDs.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     registry::descriptor::Descriptor,
-    schema::{Child, Field, Gvk, Kind, ListType, Node, Object, Presence, Rest, Scalar, Schemas},
+    schema::{
+        AdditionalProperties, Child, Field, Gvk, Kind, ListType, Node, Object, Presence, Scalar, Schemas,
+    },
 };
 
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Which version of `OpenAPI` schemas are for.
+/// Version of `OpenAPI`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     V2,
@@ -19,7 +21,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// A reference to a definition.
+    /// Returns a reference to a definition.
     pub(super) fn reference(self, name: &str) -> Value {
         json!({"$ref": match self {
             Self::V2 => format!("#/definitions/{name}"),
@@ -28,7 +30,7 @@ impl Dialect {
     }
 }
 
-/// The name of the definition of a type: that of the table, or the reversed group of a custom resource.
+/// Returns the definition name of a type: that of the table, or the reversed group of a custom resource.
 pub(super) fn name_of(gvk: &Gvk) -> String {
     let schemas = Schemas::builtin();
     if let Some(id) = schemas.definition_of(gvk) {
@@ -38,12 +40,11 @@ pub(super) fn name_of(gvk: &Gvk) -> String {
     format!("{}.{}.{}", reversed.join("."), gvk.version, gvk.kind)
 }
 
-/// Collects definitions and everything that they refer to.
+/// Collector of definitions and everything they refer to.
 #[derive(Debug)]
 pub(super) struct Definitions<'g> {
     dialect: Dialect,
-    /// The group version whose document it is: of the many kinds of an option type, only
-    /// those of it and of the core group are named.
+    /// The group version of the document: option types list only its kinds and those of the core group.
     home: Option<(&'g str, &'g str)>,
     found: BTreeSet<u16>,
     custom: Map<String, Value>,
@@ -74,7 +75,7 @@ impl<'g> Definitions<'g> {
         match &node.kind {
             Kind::Object(object) => {
                 object.fields.iter().for_each(|field| self.follow_child(&field.node));
-                if let Rest::Values(values) = &object.rest {
+                if let AdditionalProperties::Values(values) = &object.additional {
                     self.follow_child(values);
                 }
             }
@@ -90,7 +91,7 @@ impl<'g> Definitions<'g> {
         }
     }
 
-    /// Adds a kind, when the table knows it.
+    /// Adds a kind, if it is built in.
     pub(super) fn add_kind(&mut self, gvk: &Gvk) {
         if let Some(id) = Schemas::builtin().definition_of(gvk) {
             self.add(id);
@@ -112,11 +113,11 @@ impl<'g> Definitions<'g> {
         self.custom.insert(name, custom(&gvk, schema, self.dialect));
     }
 
-    /// The definitions, by name.
+    /// Returns the definitions by name.
     pub(super) fn finish(self) -> Map<String, Value> {
         let schemas = Schemas::builtin();
         let mut out = self.custom;
-        // No kind leads to it: a patch can be anything.
+        // No kind refers to it: a patch can be any object.
         out.insert(format!("{META}.Patch"), json!({"type": "object"}));
         for id in &self.found {
             let mut schema = definition(schemas.name_of(*id), schemas.definition_node(*id), self.dialect);
@@ -134,7 +135,7 @@ impl<'g> Definitions<'g> {
     }
 }
 
-/// The kinds of each definition.
+/// Kinds of each definition.
 static KINDS: std::sync::LazyLock<Vec<Vec<Gvk>>> = std::sync::LazyLock::new(|| {
     let mut kinds: Vec<Vec<Gvk>> = Vec::new();
     for gvk in Schemas::builtin().kinds() {
@@ -149,7 +150,7 @@ pub(super) fn kind(gvk: &Gvk) -> Value {
     json!({"group": gvk.group, "kind": gvk.kind, "version": gvk.version})
 }
 
-/// A named definition. The few that are no plain shapes are written as upstream writes them.
+/// Renders a named definition. The few special types are written as upstream writes them.
 fn definition(name: &str, node: &Node, dialect: Dialect) -> Value {
     match &node.kind {
         Kind::Scalar(Scalar::Quantity) if dialect == Dialect::V3 => {
@@ -210,7 +211,7 @@ fn of_object(object: &Object, dialect: Dialect) -> Value {
     if !required.is_empty() {
         schema["required"] = Value::Array(required);
     }
-    if let Rest::Values(values) = &object.rest {
+    if let AdditionalProperties::Values(values) = &object.additional {
         schema["additionalProperties"] = child(values, dialect);
     }
     if object.atomic {
@@ -228,7 +229,7 @@ fn child(child: &Child, dialect: Dialect) -> Value {
 
 fn property(field: &Field, dialect: Dialect) -> Value {
     let mut schema = child(&field.node, dialect);
-    // Nothing may stand beside a reference but in v3, around it.
+    // In v3, a reference with other keywords has to be wrapped in `allOf`; v2 allows none.
     if let (Child::Builtin(id), Dialect::V3) = (&field.node, dialect) {
         schema = json!({"allOf": [schema]});
         let plain_struct = matches!(field.presence, Presence::Always | Presence::OmitZero)
@@ -252,7 +253,7 @@ fn property(field: &Field, dialect: Dialect) -> Value {
     schema
 }
 
-/// A custom resource as its author describes it, with the fields that every object has.
+/// Renders a custom resource with its own schema and the fields that every object has.
 fn custom(gvk: &Gvk, written: Option<&Value>, dialect: Dialect) -> Value {
     let open = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut schema = written.cloned().unwrap_or_else(open);
@@ -263,7 +264,7 @@ fn custom(gvk: &Gvk, written: Option<&Value>, dialect: Dialect) -> Value {
     let metadata = if dialect == Dialect::V3 { json!({"allOf": [metadata]}) } else { metadata };
     let says_anything = schema.get("properties").is_some() || written.is_some();
     if says_anything {
-        // An object may say more about its name, but not what metadata is.
+        // A CRD may restrict the name, but does not define metadata.
         schema["properties"]["metadata"] = metadata;
         for field in ["apiVersion", "kind"] {
             if schema["properties"].get(field).is_none() {
@@ -275,7 +276,7 @@ fn custom(gvk: &Gvk, written: Option<&Value>, dialect: Dialect) -> Value {
     schema
 }
 
-/// What `OpenAPI` v2 cannot say is left out: old clients would refuse what the server accepts.
+/// Removes keywords that `OpenAPI` v2 lacks: old clients would reject objects that the server accepts.
 fn for_old_clients(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
     let nullable = members.get("nullable") == Some(&Value::Bool(true));

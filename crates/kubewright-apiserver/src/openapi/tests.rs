@@ -9,7 +9,7 @@ fn builtin() -> Arc<Types> {
     ApiServer::builder().in_process().unwrap().registry().types()
 }
 
-/// Every reference in a document.
+/// Collects every reference in a document.
 fn references<'v>(value: &'v Value, out: &mut Vec<&'v str>) {
     match value {
         Value::Object(members) => {
@@ -26,7 +26,7 @@ fn references<'v>(value: &'v Value, out: &mut Vec<&'v str>) {
 }
 
 #[test]
-fn every_reference_of_every_document_leads_somewhere() {
+fn every_reference_of_every_document_resolves() {
     let types = builtin();
     for (group, version) in group_versions(&types) {
         let document = v3(&types, group, version).unwrap();
@@ -46,7 +46,7 @@ fn every_reference_of_every_document_leads_somewhere() {
 }
 
 #[test]
-fn a_patch_shows_that_the_server_validates_fields() {
+fn patch_operations_have_the_field_validation_parameter() {
     let document = v3(&builtin(), "apps", "v1").unwrap();
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-action"], "patch");
@@ -60,7 +60,7 @@ fn a_patch_shows_that_the_server_validates_fields() {
 }
 
 #[test]
-fn schemas_say_how_lists_and_maps_merge() {
+fn schemas_have_list_and_map_types() {
     let document = v3(&builtin(), "", "v1").unwrap();
     let schemas = &document["components"]["schemas"];
     let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
@@ -85,7 +85,7 @@ fn schemas_say_how_lists_and_maps_merge() {
     );
 }
 
-/// A definition of widgets with a schema.
+/// Returns a CRD of widgets with a schema.
 fn widgets(schema: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -101,7 +101,7 @@ fn widgets(schema: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn custom_resources_come_and_go_with_the_words_of_their_authors() {
+async fn custom_resources_are_published_with_their_own_descriptions_while_served() {
     let server = ApiServer::builder().in_process().unwrap();
     let definitions: kube::Api<kube::core::DynamicObject> = {
         let gvk = kube::core::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");

@@ -1,4 +1,4 @@
-//! `OpenAPI` v2 ("Swagger"): one document for everything.
+//! `OpenAPI` v2 ("Swagger"): one document for all types.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::registry::Types;
 
-/// `/openapi/v2`
+/// Builds `/openapi/v2`.
 pub fn document(types: &Types) -> Value {
     let mut definitions = Definitions::new(Dialect::V2, None);
     let paths = paths::render(

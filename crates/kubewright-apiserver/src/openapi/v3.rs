@@ -9,7 +9,7 @@ use super::{
 };
 use crate::registry::Types;
 
-/// `/openapi/v3`: where each document is, under which hash.
+/// Builds `/openapi/v3`: the path and hash of each document.
 pub fn index(types: &Types) -> Value {
     let paths: Map<String, Value> = group_versions(types)
         .into_iter()
@@ -24,7 +24,7 @@ pub fn index(types: &Types) -> Value {
     json!({"paths": paths})
 }
 
-/// The document of a group version; `None` when it has no types.
+/// Builds the document of a group version; `None` if it has no types.
 pub fn document(types: &Types, group: &str, version: &str) -> Option<Value> {
     let served = of_version(types, group, version)?;
     let mut definitions = Definitions::new(Dialect::V3, Some((group, version)));
@@ -83,7 +83,7 @@ fn render(operation: &Operation, tag: &str) -> Value {
     out
 }
 
-/// The forms of patches.
+/// Returns the media types of patches.
 pub(super) fn patch_types(builtin: bool) -> Vec<&'static str> {
     let mut types =
         vec!["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
@@ -93,7 +93,7 @@ pub(super) fn patch_types(builtin: bool) -> Vec<&'static str> {
     types
 }
 
-/// The forms of answers.
+/// Returns the media types of responses.
 pub(super) fn answer_types(operation: &Operation) -> Vec<&'static str> {
     let mut types = vec!["application/json", "application/yaml"];
     if operation.builtin {

@@ -52,8 +52,8 @@ pub struct Call<'a> {
 
 impl Call<'_> {
     /// The key of an object in this call's namespace.
-    pub fn key(&self, name: &str) -> kubewright::ObjectKey {
-        kubewright::ObjectKey::new(Some(self.namespace), name)
+    pub fn key(&self, name: &str) -> kubewright_core::ObjectKey {
+        kubewright_core::ObjectKey::new(Some(self.namespace), name)
     }
 
     /// Tells the client something that is no refusal.

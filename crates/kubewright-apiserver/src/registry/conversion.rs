@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::Value;
 
 use super::{Registry, custom::Custom, descriptor::Descriptor};
@@ -20,7 +20,7 @@ impl Registry {
         objects: impl IntoIterator<Item = &'o Arc<Object>>,
     ) -> Result<(), Status> {
         let Some(custom) = &ty.custom else { return Ok(()) };
-        let versions = objects.into_iter().filter_map(|object| object.meta.written.as_ref());
+        let versions = objects.into_iter().filter_map(|object| object.meta.stored_version.as_ref());
         for version in versions.map(|by| &*by.version).filter(|version| **version != ty.version) {
             if custom.versions().get(version).is_none() {
                 let group = &ty.group;

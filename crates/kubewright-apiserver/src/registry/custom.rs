@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    descriptor::{DefaultPropagation, Descriptor, Found, Generation, Json, Scope, Subresource, Text},
+    descriptor::{CachedSchema, DefaultPropagation, Descriptor, Generation, Json, Scope, Subresource, Text},
     json::as_value,
     strategy,
     validation::Errors,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     apply::{PathElement, scale::ReplicasPaths},
     crd::resource::{CustomResource, ResourceError, Versions, scale::ScalePaths},
-    storage::{Draft, Object, Written},
+    storage::{Draft, Object, StoredVersion},
 };
 
 /// In the order in which upstream's discovery has them.
@@ -43,7 +43,7 @@ impl Definition {
         Ok(Self {
             spec: crd["spec"].clone(),
             names: crd["status"]["acceptedNames"].clone(),
-            versions: Versions::of(crd)?,
+            versions: Versions::new(crd)?,
             closed: CancellationToken::new(),
         })
     }
@@ -119,7 +119,7 @@ impl Definition {
             conversion: None,
             strategy: strategy::plain(),
             custom: Some(Custom { definition: Arc::clone(self), at, terminating }),
-            builtin_schema: Found::default(),
+            builtin_schema: CachedSchema::default(),
         }
     }
 }
@@ -176,7 +176,7 @@ impl Custom {
     /// Whether stored bytes were written in this version and by its present schema.
     pub fn is_current(&self, object: &Object) -> bool {
         let (version, schema) = (&*self.resource().gvk().version, self.resource().fingerprint());
-        object.meta.written.as_ref().is_some_and(|by| &*by.version == version && by.schema == schema)
+        object.meta.stored_version.as_ref().is_some_and(|by| &*by.version == version && by.schema == schema)
     }
 
     /// A stored object as this version shows it.
@@ -188,7 +188,7 @@ impl Custom {
             json.insert("apiVersion".into(), gvk.api_version().into());
             return json;
         }
-        let written = object.meta.written.as_ref().map(|by| &*by.version);
+        let written = object.meta.stored_version.as_ref().map(|by| &*by.version);
         let storage = self.versions().storage().map(|storage| &*storage.gvk().version);
         let version = written.or(storage).unwrap_or(&gvk.version);
         json.insert("apiVersion".into(), format!("{}/{version}", gvk.group).into());
@@ -214,7 +214,7 @@ impl Custom {
         let Some(storage) = self.versions().storage() else { return draft };
         // What was converted on the way has not seen the defaults of the version it is stored in.
         let schema = if self.is_stored() { storage.fingerprint() } else { 0 };
-        draft.written(Written { version: storage.gvk().version.as_str().into(), schema })
+        draft.with_stored_version(StoredVersion { version: storage.gvk().version.as_str().into(), schema })
     }
 
     /// Takes away what the schema does not have and fills in its defaults; says what went.
@@ -223,7 +223,7 @@ impl Custom {
         as_value(object, |value| {
             gone = self.resource().prune(value);
             self.resource().apply_defaults(value);
-            self.resource().settle_metadata(value);
+            self.resource().canonicalise_metadata(value);
         });
         gone
     }
@@ -251,7 +251,7 @@ impl Custom {
                 Some(old) if subresource == "status" => resource.validate_status_update(new, old),
                 Some(old) => resource.validate_update(new, old),
             };
-            errors.adopt(&found.errors);
+            errors.extend_from_schema(&found.errors);
             warnings = found.warnings;
         });
         warnings

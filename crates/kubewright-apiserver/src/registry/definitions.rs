@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{

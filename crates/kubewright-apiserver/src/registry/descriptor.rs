@@ -1,7 +1,7 @@
-//! A type as data: what the server must know of a resource to serve it.
+//! Resource descriptors: everything the server needs to know about a type to serve it.
 //!
-//! Built-in types are rows of a table ([`super::builtin`]), custom resources become descriptors at run time. All verbs
-//! are the same code for all of them; what differs is here, or in the few functions of a [`Strategy`].
+//! Built-in types are rows of a table ([`super::builtin`]); custom resources get descriptors at run time. All
+//! verbs are the same code for all types; differences are here, or in the functions of a [`Strategy`].
 
 use std::{
     borrow::Cow,
@@ -17,59 +17,60 @@ use crate::{
     storage::{Draft, Object},
 };
 
-/// Static for built-in types, owned for custom ones.
+/// String that is static for built-in types and owned for custom resources.
 pub type Text = Cow<'static, str>;
 
 /// The JSON object of an API object.
 pub type Json = Map<String, Value>;
 
-/// Where objects of a type live.
+/// Scope of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In a namespace.
+    /// Objects are in a namespace.
     Namespaced,
-    /// In the cluster.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
-/// When `metadata.generation` counts up.
+/// Changes that increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
     /// The type has none.
     None,
-    /// On every change outside of metadata and status.
+    /// On changes outside of metadata and status.
     Content,
-    /// On every change outside of metadata: custom resources, whose status stays when it has an endpoint of its own.
+    /// On changes outside of metadata: custom resources, whose status is reset if there is a status
+    /// subresource.
     ContentAndStatus,
-    /// As `Content`, and when annotations change.
+    /// Like `Content`, and on changes of annotations.
     ContentAndAnnotations,
-    /// As `Content`, and on any change of labels or annotations.
+    /// Like `Content`, and on changes of labels or annotations.
     ContentAndMetadata,
 }
 
-/// A subresource, as discovery shows it and as requests reach it.
+/// Subresource of a resource.
 #[derive(Debug, Clone)]
 pub struct Subresource {
-    /// Its name: the last part of the path.
+    /// The name in the path.
     pub name: Text,
-    /// The group of its kind; empty means that of the parent.
+    /// The group of its kind; empty for that of the parent.
     pub group: Text,
     /// The version of its kind.
     pub version: Text,
-    /// The kind that it takes and gives.
+    /// The kind of its requests and responses.
     pub kind: Text,
-    /// The verbs it has.
+    /// The supported verbs.
     pub verbs: Vec<Text>,
 }
 
-/// A field that lists and watches can select by, besides name and namespace.
+/// Field that list and watch requests can select by, besides name and namespace.
 #[derive(Debug, Clone)]
 pub struct SelectableField {
-    /// As selectors write it.
+    /// The name in selectors.
     pub label: Text,
-    /// Where it is; several places are tried in turn.
+    /// Paths of the field; the first one present is used.
     pub paths: Vec<Vec<Text>>,
-    /// What it is when it is not there.
+    /// The value if the field is absent.
     pub absent: Text,
 }
 
@@ -93,25 +94,25 @@ impl SelectableField {
     }
 }
 
-/// How the object of one version becomes that of the stored version, and back.
+/// Conversion between a served version and the stored version.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversion {
-    /// From what is stored to what this version shows.
+    /// Converts from the stored version.
     pub from_stored: fn(&mut Json),
-    /// From what this version takes to what is stored.
+    /// Converts to the stored version.
     pub to_stored: fn(&mut Json),
 }
 
-/// What a deletion without a propagation policy does with dependents.
+/// Default propagation policy of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultPropagation {
-    /// The garbage collector removes them afterwards.
+    /// The garbage collector deletes the dependents afterwards.
     Background,
-    /// They are orphaned.
+    /// The dependents are orphaned.
     Orphan,
 }
 
-/// One resource in one version.
+/// Descriptor of a resource in one version.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a type")]
 pub struct Descriptor {
@@ -121,62 +122,63 @@ pub struct Descriptor {
     pub version: Text,
     /// The kind.
     pub kind: Text,
-    /// The kind of its lists.
+    /// The kind of lists.
     pub list_kind: Text,
-    /// The plural: the name in paths.
+    /// The plural name, used in paths.
     pub plural: Text,
-    /// The singular.
+    /// The singular name.
     pub singular: Text,
-    /// Where objects live.
+    /// The scope.
     pub scope: Scope,
     /// Short names for kubectl.
     pub short_names: Vec<Text>,
     /// Categories for kubectl.
     pub categories: Vec<Text>,
-    /// The verbs, as discovery orders them.
+    /// The verbs, in discovery order.
     pub verbs: Vec<Text>,
     /// The subresources, sorted.
     pub subresources: Vec<Subresource>,
-    /// The key of the collection in storage; versions of one resource share it.
+    /// The storage key of the collection; versions of one resource share it.
     pub storage: Arc<str>,
-    /// Fields to select by.
+    /// The selectable fields.
     pub fields: Vec<SelectableField>,
-    /// When generation counts up.
+    /// When the generation is incremented.
     pub generation: Generation,
     /// Whether deletion waits for a kubelet (pods).
     pub graceful: bool,
-    /// Whether PUT of a missing name creates.
+    /// Whether PUT creates a missing object.
     pub create_on_put: bool,
     /// Whether PUT without a resourceVersion overwrites.
     pub unconditional_put: bool,
-    /// Whether deletion answers with the object rather than with a Status.
+    /// Whether deletion returns the object rather than a Status.
     pub delete_answers_object: bool,
-    /// What deletion without a policy does.
+    /// The default propagation policy of deletion.
     pub propagation: DefaultPropagation,
-    /// Whether list items carry `kind` and `apiVersion` (custom resources do).
+    /// Whether list items have `kind` and `apiVersion` (custom resources do).
     pub typed_items: bool,
-    /// Conversion, when this version is not the stored one.
+    /// The conversion, if this version is not the stored one.
     pub conversion: Option<Conversion>,
-    /// The functions of the type.
+    /// The strategy of the type.
     pub strategy: &'static Strategy,
-    /// The definition behind a custom resource.
+    /// The CRD of a custom resource.
     pub custom: Option<Custom>,
-    /// The built-in schema, once it was looked up.
-    pub builtin_schema: Found,
+    /// The built-in schema, cached on first use.
+    pub builtin_schema: CachedSchema,
 }
 
-/// A schema that is looked up once. A copy of a type may be given another kind, so it looks for itself.
+/// Schema that is looked up once. A clone starts empty, because a copied descriptor may be given another
+/// kind.
 #[derive(Debug, Default)]
-pub struct Found(OnceLock<Option<TypeRef>>);
+pub struct CachedSchema(OnceLock<Option<TypeRef>>);
 
-impl Clone for Found {
+impl Clone for CachedSchema {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
 impl Descriptor {
-    /// `apps/v1`, or `v1` in the core group.
+    /// Returns `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -185,22 +187,22 @@ impl Descriptor {
         }
     }
 
-    /// Whether objects live in namespaces.
+    /// Returns whether objects are namespaced.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// Whether the type has a verb.
+    /// Returns whether the type supports a verb.
     pub fn has_verb(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
 
-    /// A subresource by name.
+    /// Returns a subresource by name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 
-    /// The shape of the type: that of its definition, or the built-in one.
+    /// Returns the schema of the type: that of its CRD, or the built-in one.
     pub fn schema(&self) -> Option<TypeRef> {
         if let Some(custom) = &self.custom {
             return Some(custom.resource().schema().clone());
@@ -209,17 +211,17 @@ impl Descriptor {
         self.builtin_schema.0.get_or_init(find).clone()
     }
 
-    /// The schema of a custom resource as its definition has it, to be published.
+    /// Returns the `openAPIV3Schema` of a custom resource, for publishing.
     pub fn openapi(&self) -> Option<&Value> {
         self.custom.as_ref().and_then(|custom| custom.resource().openapi()).map(std::convert::AsRef::as_ref)
     }
 
-    /// For refusals about the resource: `details.kind` is the plural.
+    /// Returns the details of errors about the resource: `details.kind` is the plural.
     pub fn about<'a>(&'a self, name: &'a str) -> About<'a> {
         About { group: &self.group, kind: &self.plural, name }
     }
 
-    /// For refusals about an object's content: `details.kind` is the Kind.
+    /// Returns the details of errors about an object's content: `details.kind` is the kind.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> About<'a> {
         // Events of both groups are validated as one type of the core group.
         let group = if self.group == "events.k8s.io" { "" } else { self.group.as_ref() };
@@ -231,7 +233,7 @@ impl Descriptor {
         self.draft_with(object, None)
     }
 
-    /// The same for an object whose `managedFields` are a text beside it; those of custom resources never are.
+    /// Encodes an object whose `managedFields` are given as JSON text; never used for custom resources.
     pub(crate) fn draft_with(&self, object: &Json, managers: Option<&str>) -> Draft {
         if let Some(custom) = &self.custom {
             return custom.draft(object);
@@ -239,7 +241,7 @@ impl Descriptor {
         Draft::encode_with(object, managers, self.fields.iter().map(|f| f.value(object)).collect())
     }
 
-    /// A stored object as this version shows it, with `kind` and `apiVersion`.
+    /// Decodes a stored object and converts it to this version, with `kind` and `apiVersion`.
     pub fn decode(&self, object: &Object) -> Json {
         if let Some(custom) = &self.custom {
             return custom.show(object);
@@ -249,7 +251,7 @@ impl Descriptor {
         json
     }
 
-    /// Brings an object of this version into the stored one.
+    /// Converts an object of this version to the stored one.
     pub fn to_stored(&self, object: &mut Json) {
         if let Some(custom) = &self.custom {
             custom.to_stored(object);
@@ -259,7 +261,7 @@ impl Descriptor {
         }
     }
 
-    /// Brings an object of the stored version into this one.
+    /// Converts an object of the stored version to this one.
     pub fn from_stored(&self, object: &mut Json) {
         if let Some(custom) = &self.custom {
             custom.from_stored(object);
@@ -271,7 +273,7 @@ impl Descriptor {
         object.insert("apiVersion".into(), self.api_version().into());
     }
 
-    /// Whether the stored bytes are what this version shows.
+    /// Returns whether the stored bytes are valid in this version without conversion.
     pub fn shows_as_stored(&self, object: &Object) -> bool {
         match &self.custom {
             Some(custom) => custom.is_current(object),
@@ -279,12 +281,13 @@ impl Descriptor {
         }
     }
 
-    /// `{"kind":"Pod","apiVersion":"v1",`: what stands in front of the stored bytes (without their first brace).
+    /// Returns `{"kind":"Pod","apiVersion":"v1",`, to be prepended to the stored bytes without their opening
+    /// brace.
     pub fn prefix(&self) -> String {
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
     }
 
-    /// The bytes of one object as it travels alone.
+    /// Encodes a single object, with `kind` and `apiVersion`.
     pub fn encode_single(&self, object: &Object) -> Vec<u8> {
         if !self.shows_as_stored(object) {
             return serde_json::to_vec(&self.decode(object)).unwrap_or_default();
@@ -292,7 +295,7 @@ impl Descriptor {
         let prefix = self.prefix();
         let mut bytes = Vec::with_capacity(prefix.len() + object.size());
         bytes.extend_from_slice(prefix.as_bytes());
-        object.pieces_inside(|piece| bytes.extend_from_slice(piece));
+        object.for_each_member_chunk(|chunk| bytes.extend_from_slice(chunk));
         bytes
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of `metadata` that hold for all types.
+//! Validation of object metadata, common to all types.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use super::{
     validation::{Errors, names},
 };
 
-/// The longest name that `generateName` makes.
-const LONGEST_GENERATED: usize = 63;
-const SUFFIX: usize = 5;
+/// Maximum length of a generated name.
+const MAX_GENERATED_NAME: usize = 63;
+const SUFFIX_LENGTH: usize = 5;
 
-/// The name for a `generateName`: the base is cut so that the suffix fits.
+/// Returns the name for a `generateName`: the base is truncated so that the suffix fits.
 pub fn generated_name(base: &str, suffix: &str) -> String {
-    let most = LONGEST_GENERATED - SUFFIX;
+    let most = MAX_GENERATED_NAME - SUFFIX_LENGTH;
     let mut cut = base.len().min(most);
     while !base.is_char_boundary(cut) {
         cut -= 1;
@@ -22,7 +22,7 @@ pub fn generated_name(base: &str, suffix: &str) -> String {
     format!("{}{suffix}", &base[..cut])
 }
 
-/// Checks `metadata` of a new object.
+/// Validates the metadata of a new object.
 pub fn validate(object_: &Json, ty: &Descriptor, errors: &mut Errors) {
     let metadata = meta(object_);
     let generate = text(metadata, "generateName");
@@ -72,7 +72,7 @@ fn validate_common(metadata: &Json, ty: &Descriptor, errors: &mut Errors) {
     }
 }
 
-/// Checks labels.
+/// Validates labels.
 pub fn validate_labels(labels: Option<&Json>, field: &str, errors: &mut Errors) {
     for (key, value) in labels.into_iter().flatten() {
         for why in names::qualified(key) {
@@ -85,9 +85,9 @@ pub fn validate_labels(labels: Option<&Json>, field: &str, errors: &mut Errors) 
     }
 }
 
-/// Checks annotations.
+/// Validates annotations.
 pub fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mut Errors) {
-    const MOST: usize = 256 * 1024;
+    const MAX: usize = 256 * 1024;
     let mut total = 0;
     for (key, value) in annotations.into_iter().flatten() {
         for why in names::qualified(&key.to_lowercase()) {
@@ -95,17 +95,17 @@ pub fn validate_annotations(annotations: Option<&Json>, field: &str, errors: &mu
         }
         total += key.len() + value.as_str().map_or(0, str::len);
     }
-    if total > MOST {
-        errors.too_long(field, MOST);
+    if total > MAX {
+        errors.too_long(field, MAX);
     }
 }
 
 fn validate_finalizer(finalizer: &str, n: usize, ty: &Descriptor, errors: &mut Errors) {
-    // Upstream names the list here, and the entry below.
+    // Upstream reports the list here, and the entry below.
     for why in names::qualified(finalizer) {
         errors.invalid("metadata.finalizers", finalizer, &why);
     }
-    // Custom resources and what extends the server are only warned.
+    // Custom resources and API extension types only get a warning.
     let lenient =
         ty.custom.is_some() || matches!(ty.group.as_ref(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
     if !lenient
@@ -152,7 +152,7 @@ fn validate_owners(metadata: &Json, errors: &mut Errors) {
     }
 }
 
-/// Takes out owners that are named twice in the same way; what to warn of.
+/// Removes duplicate owner references; returns the warning about them.
 pub fn dedupe_owners(object: &mut Json) -> Option<String> {
     let owners = meta_mut(object).get_mut("ownerReferences")?.as_array_mut()?;
     let (mut kept, mut doubled) = (Vec::with_capacity(owners.len()), Vec::new());
@@ -179,12 +179,12 @@ fn owner_list(metadata: &Json) -> Value {
     metadata.get("ownerReferences").cloned().unwrap_or_default()
 }
 
-/// Carries over what an update may leave out, and checks what it may not change.
+/// Restores metadata that an update may omit, and validates that immutable metadata is unchanged.
 pub fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut Errors) {
     let old_meta = meta(old);
     let new_meta = meta_mut(new);
     for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        // Whatever a client says about the time of creation is ignored, not refused.
+        // The creation time of a request is ignored, not rejected.
         if key == "creationTimestamp" || new_meta.get(key).is_none_or(|v| v.is_null() || v == "") {
             match old_meta.get(key) {
                 Some(value) => new_meta.insert(key.into(), value.clone()),
@@ -217,7 +217,7 @@ pub fn validate_update(new: &mut Json, old: &Json, ty: &Descriptor, errors: &mut
     validate_common(new_meta, ty, errors);
 }
 
-/// Whether a change counts up the generation.
+/// Returns whether a change increments the generation.
 pub fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
     let differs = |key: &str| new.get(key) != old.get(key);
     let content = new
@@ -234,7 +234,7 @@ pub fn content_changed(new: &Json, old: &Json, rule: Generation) -> bool {
     }
 }
 
-/// The generation of an object.
+/// Returns the generation of an object.
 pub fn generation(object: &Json) -> i64 {
     meta(object).get("generation").and_then(Value::as_i64).unwrap_or(0)
 }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_base_is_cut_so_that_the_suffix_fits() {
+    fn a_long_base_is_truncated_so_that_the_suffix_fits() {
         assert_eq!(generated_name("pre-", "abcde"), "pre-abcde");
         assert_eq!(generated_name(&"x".repeat(70), "abcde").len(), 63);
     }

@@ -1,10 +1,10 @@
-//! Sums of quantities: `100m`, `1Gi`, `2`, in thousandths. How one is spelt is [`crate::schema::canonical`]'s.
+//! Arithmetic on quantities in thousandths. Their canonical form is in [`crate::schema::canonical`].
 
 use serde_json::Value;
 
 use crate::schema::quantity;
 
-/// A quantity in thousandths of its unit; `None` when it is none.
+/// Parses a quantity in thousandths of its unit; `None` if invalid.
 pub fn parse(value: &Value) -> Option<i128> {
     match value {
         Value::Number(number) => number.as_i64().map(|n| i128::from(n) * 1000),
@@ -13,17 +13,17 @@ pub fn parse(value: &Value) -> Option<i128> {
     }
 }
 
-/// As [`parse`], of text.
+/// Parses a quantity from a string; see [`parse`].
 pub fn parse_text(text: &str) -> Option<i128> {
-    quantity::thousandths(text)
+    quantity::milli_value(text)
 }
 
-/// Whether a quantity is written in powers of 1024.
+/// Returns whether a quantity has a binary suffix.
 pub fn is_binary(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.ends_with('i'))
 }
 
-/// Thousandths as a quantity, in the largest unit without a fraction.
+/// Formats thousandths as a quantity, in the largest unit that leaves an integer.
 pub fn format(thousandths: i128, binary: bool) -> String {
     if thousandths % 1000 != 0 {
         return format!("{thousandths}m");

@@ -1,15 +1,15 @@
-//! Where the meaning of fields plugs in: schemas, patches, server-side apply.
+//! Interface of schema-dependent operations: decoding, patches, server-side apply.
 //!
-//! The verbs know objects as JSON. Whatever needs the schema of a type, which fields exist, how lists merge, who owns
-//! what, is behind [`Semantics`], so that the registry can be read without it. [`Schematic`](super::schematic::Schematic)
-//! is what a server uses unless told otherwise.
+//! The verbs handle objects as JSON. Operations that need the schema of a type (known fields, merging of
+//! lists, field managers) are behind [`Semantics`], so that the registry does not depend on them.
+//! [`Schematic`](super::schematic::Schematic) is the default of a server.
 
 use std::borrow::Cow;
 
 use super::descriptor::{Descriptor, Json};
 use crate::status::Status;
 
-/// How bodies and answers are written.
+/// Encoding of bodies and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `application/json`
@@ -18,19 +18,19 @@ pub enum Format {
     Yaml,
 }
 
-/// What to do about unknown and duplicate fields (`fieldValidation`).
+/// Handling of unknown and duplicate fields (`fieldValidation`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldValidation {
-    /// Drop them silently.
+    /// Drops them silently.
     Ignore,
-    /// Drop them and warn: the default.
+    /// Drops them and warns: the default.
     #[default]
     Warn,
-    /// Refuse the request.
+    /// Rejects the request.
     Strict,
 }
 
-/// The media types of patches.
+/// Patch types, by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
     /// `application/json-patch+json`
@@ -43,18 +43,18 @@ pub enum PatchKind {
     Apply,
 }
 
-/// Who writes, for `managedFields`.
+/// Field manager of a write.
 #[derive(Debug, Clone)]
 pub struct Manager<'a> {
     /// The field manager's name.
     pub name: Cow<'a, str>,
-    /// The subresource it writes through; empty for the object itself.
+    /// The subresource of the write; empty for the main resource.
     pub subresource: &'a str,
-    /// The moment, as `metadata` writes it.
+    /// The time of the write, in RFC 3339.
     pub now: &'a str,
 }
 
-/// A request body as an object, and what the client should be told about it.
+/// Decoded request body with its warnings.
 #[derive(Debug)]
 pub struct Decoded {
     /// The object, without unknown fields.
@@ -63,27 +63,27 @@ pub struct Decoded {
     pub warnings: Vec<String>,
 }
 
-/// A patch to apply.
+/// Patch request.
 #[derive(Debug)]
 pub struct Patch<'a> {
-    /// Which form it has.
+    /// The patch type.
     pub kind: PatchKind,
-    /// Its bytes, as sent.
+    /// The request body.
     pub body: &'a [u8],
-    /// What to do about unknown fields.
+    /// The handling of unknown fields.
     pub validation: FieldValidation,
-    /// Who applies it.
+    /// The field manager.
     pub manager: Manager<'a>,
-    /// Take fields over from other appliers.
+    /// Whether to take fields over from other appliers.
     pub force: bool,
 }
 
-/// What the registry asks of whoever knows schemas.
+/// Schema-dependent operations of the registry.
 ///
 /// All functions are pure: no storage, no clock, no randomness.
 pub trait Semantics: Send + Sync + 'static {
-    /// Turns a body into an object of the type: checks types, drops unknown fields, complains about duplicates. The
-    /// body's `kind` and `apiVersion` have been checked already.
+    /// Decodes a body as an object of the type: checks types, drops unknown fields, reports duplicates. The
+    /// body's `kind` and `apiVersion` were checked before.
     fn decode(
         &self,
         ty: &Descriptor,
@@ -92,31 +92,31 @@ pub trait Semantics: Send + Sync + 'static {
         validation: FieldValidation,
     ) -> Result<Decoded, Status>;
 
-    /// Brings an object into the form in which Go's structs print it: no nulls, no empty lists where they mean nothing,
-    /// and fields that are printed even when nothing was said.
+    /// Canonicalises an object: no nulls, no empty lists unless significant, and the fields that Go always
+    /// encodes.
     fn canonicalise(&self, ty: &Descriptor, object: &mut Json);
 
-    /// Drops what does not survive storage: of an empty list nothing is left.
+    /// Drops values that do not survive storage: empty lists become null.
     fn at_rest(&self, ty: &Descriptor, object: &mut Json);
 
-    /// The object of a type that says nothing, without metadata: what bookmarks carry.
+    /// Returns the empty object of a type, without metadata, as in bookmarks.
     fn empty(&self, ty: &Descriptor) -> Json;
 
-    /// The object that a patch makes of `current` (`None` when an apply creates). `current` has `kind` and
-    /// `apiVersion`, and so must the result.
+    /// Applies a patch to `current` (`None` if an apply creates). `current` has `kind` and `apiVersion`, and
+    /// so must the result.
     fn patch(&self, ty: &Descriptor, current: Option<&Json>, patch: &Patch<'_>) -> Result<Decoded, Status>;
 
-    /// Records in `managedFields` what a create or update changed. `before` is the stored object; an unchanged object
-    /// must stay unchanged.
+    /// Records the changes of a create or update in `managedFields`. `before` is the stored object; an
+    /// unchanged object must stay unchanged.
     fn track(&self, ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>);
 
-    /// What [`Self::track`] would write into a new object, as the text of its `managedFields`, where that is found without
-    /// making a tree of it; the object is only looked at. `None` where it is not: then the object has to be tracked.
+    /// Returns the `managedFields` that [`Self::track`] would write to a new object, as JSON text, if that is
+    /// possible without building a tree; the object is not changed. `None` if it has to be tracked.
     fn track_created(&self, ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
         let _ = (ty, object, manager);
         None
     }
 
-    /// Makes a write whose only effect would be new times in `managedFields` no write at all.
+    /// Turns a write into a no-op if its only effect would be new times in `managedFields`.
     fn keep_times(&self, before: &Json, after: &mut Json);
 }

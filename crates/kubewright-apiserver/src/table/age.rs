@@ -1,16 +1,16 @@
-//! How long ago, as kubectl says it.
+//! Ages in the format of kubectl.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::registry::json::{Json, meta, text};
 
-/// The age of an object; `<unknown>` without a creation time.
+/// Returns the age of an object; `<unknown>` without a creation timestamp.
 pub fn age(object: &Json, now: Timestamp) -> Value {
     since(text(meta(object), "creationTimestamp"), now).into()
 }
 
-/// How long ago a time was.
+/// Formats the time since a timestamp.
 pub(super) fn since(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         Ok(then) => duration(now.as_second() - then.as_second()),
@@ -18,7 +18,7 @@ pub(super) fn since(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// Seconds in the two units that say most.
+/// Formats seconds in the two most significant units.
 pub(super) fn duration(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".into();
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_read_as_kubectl_prints_them() {
+    fn ages_have_the_format_of_kubectl() {
         for (seconds, text) in [
             (-5, "<invalid>"),
             (0, "0s"),

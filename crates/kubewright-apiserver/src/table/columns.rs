@@ -1,8 +1,8 @@
-//! Columns of tables.
+//! Table columns.
 
 use serde_json::{Value, json};
 
-/// One column.
+/// Column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// The heading.
@@ -11,12 +11,12 @@ pub struct Column {
     pub kind: &'static str,
     /// `name` for the column that names the object.
     pub format: &'static str,
-    /// 0 is always shown, others with `-o wide`.
+    /// 0 is always shown, others only with `-o wide`.
     pub priority: u8,
 }
 
 impl Column {
-    /// As clients receive it.
+    /// Encodes the column definition.
     pub fn to_value(&self) -> Value {
         json!({
             "name": self.name, "type": self.kind, "format": self.format, "description": "",
@@ -25,22 +25,22 @@ impl Column {
     }
 }
 
-/// The column that names the object.
+/// Column of the object's name.
 pub(super) const NAME: Column = Column { name: "Name", kind: "string", format: "name", priority: 0 };
-/// The age.
+/// Column of the age.
 pub(super) const AGE: Column = text("Age");
 
-/// A column of text.
+/// Creates a text column.
 pub(super) const fn text(name: &'static str) -> Column {
     Column { name, kind: "string", format: "", priority: 0 }
 }
 
-/// A column of whole numbers.
+/// Creates an integer column.
 pub(super) const fn number(name: &'static str) -> Column {
     Column { name, kind: "integer", format: "", priority: 0 }
 }
 
-/// A column that only `-o wide` shows.
+/// Creates a column shown only with `-o wide`.
 pub(super) const fn wide(name: &'static str) -> Column {
     Column { name, kind: "string", format: "", priority: 1 }
 }

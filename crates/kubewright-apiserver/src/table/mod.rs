@@ -1,7 +1,7 @@
-//! Tables: what `kubectl get` prints.
+//! Tables, as printed by `kubectl get`.
 //!
-//! Every type has columns and a function from an object to cells. Types without their own have name and age, as
-//! upstream's fallback printer.
+//! Every type has columns and a function from an object to its cells. Types without a printer get name and
+//! age, as with upstream's fallback printer.
 
 mod age;
 mod columns;
@@ -20,7 +20,7 @@ use crate::{
     status::Status,
 };
 
-/// What rows carry besides cells (`includeObject`).
+/// Object embedded in each row (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Options {
     /// The metadata.
@@ -33,7 +33,7 @@ pub enum Options {
 }
 
 impl Options {
-    /// Reads `includeObject`.
+    /// Parses `includeObject`.
     pub fn parse(text: Option<&str>) -> Result<Self, Status> {
         match text {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
@@ -47,14 +47,14 @@ impl Options {
     }
 }
 
-/// An object as its metadata.
+/// Converts an object to `PartialObjectMetadata`.
 pub fn partial(object: &Json, version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": meta(object),
     })
 }
 
-/// A table of objects.
+/// Creates a table of objects.
 pub fn of(
     ty: &Descriptor,
     objects: &[Json],
@@ -66,7 +66,7 @@ pub fn of(
     if let Some(custom) = &ty.custom {
         return of_custom(custom.resource(), objects, metadata, version, options, now);
     }
-    let printer = printers::of(&ty.group, &ty.kind);
+    let printer = printers::for_kind(&ty.group, &ty.kind);
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
@@ -84,7 +84,7 @@ pub fn of(
     table(&column_values(printer.columns), &rows, metadata, version)
 }
 
-/// What a row carries besides its cells.
+/// Returns the object embedded in a row.
 fn in_row(object: &Json, version: &str, options: Options) -> Value {
     match options {
         Options::Metadata => partial(object, version),
@@ -93,7 +93,7 @@ fn in_row(object: &Json, version: &str, options: Options) -> Value {
     }
 }
 
-/// A table of custom resources, with the columns of their definition.
+/// Creates a table of custom resources, with the printer columns of their CRD.
 fn of_custom(
     resource: &CustomResource,
     objects: &[Json],
@@ -118,7 +118,8 @@ fn column_values(columns: &[Column]) -> Vec<Value> {
     columns.iter().map(Column::to_value).collect()
 }
 
-/// Tables are made of upstream's internal form, which has no annotation for a daemon set's template generation.
+/// Removes the annotation of a daemon set's template generation, which upstream's internal form does not
+/// have.
 fn hide_internal(ty: &Descriptor, partial: &mut Value) {
     if ty.kind != "DaemonSet" {
         return;
@@ -135,7 +136,7 @@ fn hide_internal(ty: &Descriptor, partial: &mut Value) {
     }
 }
 
-/// A table of one Scale.
+/// Creates a table of one Scale.
 pub fn of_scale(scale: &Value, version: &str, now: Timestamp) -> Value {
     let Some(object) = scale.as_object() else { return scale.clone() };
     let desired = scale.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());

@@ -150,7 +150,7 @@ impl Watch {
             (Some(_), None) if event.after.is_none() => self.show("DELETED", &event.shown),
             (Some(before), None) => {
                 // It still exists but is no longer this watcher's business: its last matching state goes.
-                let gone = before.at(event.revision);
+                let gone = before.with_revision(event.revision);
                 self.show("DELETED", &gone);
             }
         }
@@ -178,7 +178,7 @@ impl Watch {
         let ty = &self.answer.ty;
         let revision = match &mut self.answer.cursor {
             Ok(cursor) => {
-                let present = self.answer.storage.settled();
+                let present = self.answer.storage.history_revision();
                 if !initial_end && cursor.is_idle() {
                     cursor.skip_to(present);
                 }

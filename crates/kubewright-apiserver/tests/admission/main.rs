@@ -1,4 +1,4 @@
-//! Admission as users of the cluster bring it: policies, webhooks, plugins of one's own.
+//! Tests of admission: policies, webhooks and custom plugins.
 
 mod mutations;
 mod plugins;
@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use kubewright_apiserver::{ApiServer, authn::User};
 use serde_json::{Value, json};
 
-/// What came back.
+/// Response of the server.
 #[derive(Debug)]
 struct Answer {
     code: u16,
@@ -31,17 +31,17 @@ impl Answer {
     }
 
     #[track_caller]
-    fn refused(self, code: u16, message: &str) -> Value {
+    fn rejected(self, code: u16, message: &str) -> Value {
         assert_eq!((self.code, self.message()), (code, message));
         self.body
     }
 }
 
-/// Somebody who talks to a server.
-struct Peer(kube::Client);
+/// Client of a server.
+struct TestClient(kube::Client);
 
-impl Peer {
-    fn of(server: &ApiServer) -> Self {
+impl TestClient {
+    fn new(server: &ApiServer) -> Self {
         Self(server.client())
     }
 
@@ -77,7 +77,7 @@ impl Peer {
         self.send("POST", path, body).await
     }
 
-    /// Creates configuration of admission.
+    /// Creates an admission configuration object.
     async fn configure(&self, kind: &str, name: &str, content: Value) -> Answer {
         let plural = match kind {
             "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => {
@@ -92,7 +92,7 @@ impl Peer {
         self.post(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), body).await
     }
 
-    /// A validating policy in force everywhere.
+    /// Creates a validating policy bound to all namespaces.
     async fn policy(&self, name: &str, spec: Value) {
         self.configure("ValidatingAdmissionPolicy", name, json!({"spec": spec})).await.ok();
         let binding = json!({"spec": {"policyName": name, "validationActions": ["Deny"]}});
@@ -106,7 +106,7 @@ impl Peer {
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Rules for all operations on some resources.
+/// Returns rules for all operations on some resources.
 fn rules(group: &str, resources: &[&str]) -> Value {
     json!([{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"], "resources": resources}])
 }

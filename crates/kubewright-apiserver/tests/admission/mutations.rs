@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{MAPS, Peer, on_maps, server};
+use super::{MAPS, TestClient, on_maps, server};
 
-async fn mutate(admin: &Peer, name: &str, mutation: Value) {
+async fn mutate(admin: &TestClient, name: &str, mutation: Value) {
     let spec = json!({"matchConstraints": on_maps(), "reinvocationPolicy": "Never", "mutations": [mutation]});
     admin.configure("MutatingAdmissionPolicy", name, json!({"spec": spec})).await.ok();
     admin.configure("MutatingAdmissionPolicyBinding", name, json!({"spec": {"policyName": name}})).await.ok();
@@ -17,7 +17,7 @@ fn patch(expression: &str) -> Value {
 #[tokio::test]
 async fn json_patches_are_applied_in_order() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutate(&admin, "a", patch("[JSONPatch{op: 'add', path: '/data/a', value: 'x'}]")).await;
     mutate(
         &admin,
@@ -29,7 +29,7 @@ async fn json_patches_are_applied_in_order() {
     .await;
     mutate(&admin, "c", patch("[JSONPatch{op: 'test', path: '/data/a', value: 'other'}, JSONPatch{op: 'remove', path: '/data/a'}]")).await;
     let refused = admin.config_map("m", json!({"k": "v"})).await;
-    // A slash is no key of a map: what policies make is validated as what users send.
+    // A slash is not allowed in a map key: mutated objects are validated like those of users.
     assert_eq!(refused.code, 422, "{}", refused.body);
     admin
         .send("DELETE", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/b", json!(null))
@@ -40,9 +40,9 @@ async fn json_patches_are_applied_in_order() {
 }
 
 #[tokio::test]
-async fn configurations_are_merged_and_owned_by_nobody() {
+async fn configurations_are_merged_without_field_managers() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let expression = "Object{metadata: Object.metadata{labels: {'squad': object.data.team}}}";
     mutate(
         &admin,
@@ -59,9 +59,9 @@ async fn configurations_are_merged_and_owned_by_nobody() {
 }
 
 #[tokio::test]
-async fn a_mutation_that_fails_refuses_unless_it_is_ignored() {
+async fn a_failing_mutation_rejects_unless_ignored() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutate(&admin, "m", patch("[JSONPatch{op: 'replace', path: '/data/a/b', value: object.data.missing}]"))
         .await;
     let refused = admin.config_map("m", json!({"a": "1"})).await;
@@ -77,9 +77,9 @@ async fn a_mutation_that_fails_refuses_unless_it_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_configuration_does_not_set_parts_of_what_is_replaced_as_a_whole() {
+async fn a_configuration_cannot_set_parts_of_atomic_fields() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let expression =
         "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', args: ['--x']}]}}";
     let spec = json!({
@@ -90,7 +90,7 @@ async fn a_configuration_does_not_set_parts_of_what_is_replaced_as_a_whole() {
     admin.configure("MutatingAdmissionPolicy", "m", json!({"spec": spec})).await.ok();
     admin.configure("MutatingAdmissionPolicyBinding", "m", json!({"spec": {"policyName": "m"}})).await.ok();
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    admin.post("/api/v1/namespaces/default/pods", pod.clone()).await.refused(
+    admin.post("/api/v1/namespaces/default/pods", pod.clone()).await.rejected(
         403,
         "policy 'm' with binding 'm' denied request: error applying patch: invalid ApplyConfiguration: may not mutate \
          atomic arrays, maps or structs: .spec.containers[0].args",

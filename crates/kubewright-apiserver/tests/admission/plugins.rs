@@ -1,4 +1,4 @@
-//! The plugins of the server, and plugins, authenticators and authorisers of one's own.
+//! Tests of the built-in plugins, and of custom plugins, authenticators and authorizers.
 
 use kubewright_apiserver::{
     ApiServer,
@@ -10,10 +10,10 @@ use kubewright_apiserver::{
 };
 use serde_json::{Value, json};
 
-use super::{Peer, on_maps, server};
+use super::{TestClient, on_maps, server};
 
 #[test]
-fn plugins_can_be_left_out_by_name() {
+fn plugins_can_be_disabled_by_name() {
     let chain = Chain::standard().without("LimitRanger").unwrap();
     assert!(!chain.names().any(|name| name == "LimitRanger"));
     let error = chain.without("LimitRanger").unwrap_err().to_string();
@@ -22,7 +22,7 @@ fn plugins_can_be_left_out_by_name() {
 }
 
 #[test]
-fn a_server_does_not_start_with_plugins_that_nobody_knows() {
+fn a_server_does_not_start_with_unknown_plugins() {
     let builder = ApiServer::builder().enable_admission_plugins(["Guess"]);
     let error = builder.in_process().unwrap_err().to_string();
     assert!(error.starts_with("there is no admission plugin \"Guess\" to switch on;"), "{error}");
@@ -30,11 +30,11 @@ fn a_server_does_not_start_with_plugins_that_nobody_knows() {
     assert!(builder.in_process().is_err());
 }
 
-/// Labels what is created, and refuses what is forbidden.
+/// Plugin that labels created objects and rejects forbidden ones.
 #[derive(Debug)]
-struct Own;
+struct Labeller;
 
-impl Plugin for Own {
+impl Plugin for Labeller {
     fn name(&self) -> &'static str {
         "Own"
     }
@@ -52,37 +52,38 @@ impl Plugin for Own {
 }
 
 #[tokio::test]
-async fn an_own_plugin_runs_before_what_users_of_the_cluster_bring() {
-    let chain = Chain::standard().with(Own);
+async fn a_custom_plugin_runs_before_policies_and_webhooks() {
+    let chain = Chain::standard().with(Labeller);
     let names: Vec<_> = chain.names().collect();
     let place = |name: &str| names.iter().position(|known| *known == name);
     assert!(place("Own") > place("DefaultIngressClass") && place("Own") < place("MutatingAdmissionPolicy"));
     let server = ApiServer::builder().admission(chain).in_process().unwrap();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let validations = json!([{"expression": "object.metadata.labels.seen == 'yes'"}]);
     admin.policy("p", json!({"matchConstraints": on_maps(), "validations": validations})).await;
     admin.config_map("a", json!({})).await.ok();
     admin
         .config_map("forbidden", json!({}))
         .await
-        .refused(403, "configmaps \"forbidden\" is forbidden: by its name");
+        .rejected(403, "configmaps \"forbidden\" is forbidden: by its name");
 }
 
-/// Wants to know who made an object.
+/// Plugin that requires managedFields.
 #[derive(Debug)]
-struct Curious;
+struct RequiresManagers;
 
-impl Curious {
+impl RequiresManagers {
     fn look(attributes: &Attributes<'_>) -> Result<(), Status> {
         let is_known = attributes.object["metadata"]["managedFields"][0]["operation"] == "Update";
-        let is_asked = attributes.operation == Operation::Create && attributes.is("", "configmaps");
-        if is_asked && !is_known { Err(attributes.forbid("nobody made it")) } else { Ok(()) }
+        let is_config_map_create =
+            attributes.operation == Operation::Create && attributes.is("", "configmaps");
+        if is_config_map_create && !is_known { Err(attributes.forbid("nobody made it")) } else { Ok(()) }
     }
 }
 
-impl Plugin for Curious {
+impl Plugin for RequiresManagers {
     fn name(&self) -> &'static str {
-        "Curious"
+        "RequiresManagers"
     }
 
     fn admit(&self, _: &Registry, attributes: &mut Attributes<'_>) -> Result<(), Status> {
@@ -95,27 +96,27 @@ impl Plugin for Curious {
 }
 
 #[tokio::test]
-async fn whoever_looks_at_a_new_object_finds_its_managers() {
-    let chain = Chain::standard().with(Curious);
+async fn plugins_see_the_managed_fields_of_new_objects() {
+    let chain = Chain::standard().with(RequiresManagers);
     let server = ApiServer::builder().admission(chain).in_process().unwrap();
-    let seen = Peer::of(&server).config_map("a", json!({"k": "v"})).await.ok();
+    let seen = TestClient::new(&server).config_map("a", json!({"k": "v"})).await.ok();
 
     let server = self::server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let validations = json!([{"expression": "object.metadata.managedFields.size() == 1"}]);
     admin.policy("p", json!({"matchConstraints": on_maps(), "validations": validations})).await;
     let judged = admin.config_map("a", json!({"k": "v"})).await.ok();
-    let plain = Peer::of(&self::server()).config_map("a", json!({"k": "v"})).await.ok();
+    let plain = TestClient::new(&self::server()).config_map("a", json!({"k": "v"})).await.ok();
     let fields = |map: &Value| map["metadata"]["managedFields"][0]["fieldsV1"].clone();
     assert_eq!(fields(&plain), json!({"f:data": {".": {}, "f:k": {}}}));
     assert_eq!((fields(&seen), fields(&judged)), (fields(&plain), fields(&plain)));
 }
 
-/// Believes a header and a token.
+/// Authenticator that trusts a header and a token.
 #[derive(Debug)]
-struct Door;
+struct HeaderAuthenticator;
 
-impl RequestAuthenticator for Door {
+impl RequestAuthenticator for HeaderAuthenticator {
     fn authenticate(&self, _: &Registry, headers: &http::HeaderMap) -> Result<Option<User>, Status> {
         match headers.get("x-remote-user").and_then(|value| value.to_str().ok()) {
             None => Ok(None),
@@ -129,7 +130,7 @@ impl RequestAuthenticator for Door {
     }
 }
 
-/// What a request with a header is answered: the code, and who the server thinks asked.
+/// Sends a request with a header; returns the code and the user that the server authenticated.
 async fn who(server: &ApiServer, header: (&str, &str)) -> (u16, Value) {
     use http_body_util::BodyExt;
     use tower::ServiceExt;
@@ -147,23 +148,23 @@ async fn who(server: &ApiServer, header: (&str, &str)) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn an_own_authenticator_says_who_asks() {
-    let server = ApiServer::builder().authenticator(Door).in_process().unwrap();
+async fn a_custom_authenticator_authenticates_requests() {
+    let server = ApiServer::builder().authenticator(HeaderAuthenticator).in_process().unwrap();
     let (code, user) = who(&server, ("x-remote-user", "alice")).await;
     assert_eq!((code, user), (201, json!({"username": "alice", "groups": ["system:authenticated"]})));
     let (code, user) = who(&server, ("authorization", "Bearer opensesame")).await;
     assert_eq!((code, &user["username"]), (201, &json!("ali")));
     assert_eq!(who(&server, ("x-remote-user", "mallory")).await.0, 401);
     assert_eq!(who(&server, ("authorization", "Bearer closed")).await.0, 401);
-    // Nobody in particular may not even ask who they are.
+    // Anonymous users may not even review themselves.
     assert_eq!(who(&server, ("x-other", "1")).await.0, 403);
 }
 
-/// Lets a robot do everything and nobody touch secrets.
+/// Authorizer that allows a robot everything and denies access to secrets.
 #[derive(Debug)]
-struct Robots;
+struct RobotAuthorizer;
 
-impl Authorize for Robots {
+impl Authorize for RobotAuthorizer {
     fn authorize(&self, _: &Registry, user: &User, access: &Access<'_>) -> Opinion {
         match (user.name.as_str(), access.resource) {
             (_, "secrets") => Opinion::Deny("not here".into()),
@@ -174,10 +175,10 @@ impl Authorize for Robots {
 }
 
 #[tokio::test]
-async fn an_own_authoriser_is_asked_before_roles() {
-    let server = ApiServer::builder().authorizer(Robots).in_process().unwrap();
+async fn a_custom_authorizer_runs_before_rbac() {
+    let server = ApiServer::builder().authorizer(RobotAuthorizer).in_process().unwrap();
     let (admin, robot, alice) =
-        (Peer::of(&server), Peer::user(&server, "robot"), Peer::user(&server, "alice"));
+        (TestClient::new(&server), TestClient::user(&server, "robot"), TestClient::user(&server, "alice"));
     robot.config_map("a", json!({})).await.ok();
     assert_eq!(alice.config_map("b", json!({})).await.code, 403);
     let secrets = "/api/v1/namespaces/default/secrets";
@@ -186,7 +187,7 @@ async fn an_own_authoriser_is_asked_before_roles() {
 }
 
 #[tokio::test]
-async fn optional_plugins_work_once_switched_on() {
+async fn optional_plugins_work_once_enabled() {
     let plugins = [
         "AlwaysPullImages",
         "ExtendedResourceToleration",
@@ -194,7 +195,7 @@ async fn optional_plugins_work_once_switched_on() {
         "LimitPodHardAntiAffinityTopology",
     ];
     let server = ApiServer::builder().enable_admission_plugins(plugins).in_process().unwrap();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let annotations = json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": "zone=a, disk=ssd"}}});
     admin.send("PATCH", "/api/v1/namespaces/default", annotations).await.ok();
     let pods = "/api/v1/namespaces/default/pods";
@@ -211,13 +212,13 @@ async fn optional_plugins_work_once_switched_on() {
     assert_eq!(made["spec"]["nodeSelector"], json!({"zone": "a", "disk": "ssd"}));
     let toleration = json!({"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"});
     assert!(made["spec"]["tolerations"].as_array().unwrap().contains(&toleration));
-    admin.post(pods, pod("b", json!({"nodeSelector": {"zone": "b"}}))).await.refused(
+    admin.post(pods, pod("b", json!({"nodeSelector": {"zone": "b"}}))).await.rejected(
         403,
         "pods \"b\" is forbidden: pod node label selector conflicts with its namespace node label selector",
     );
     let term = json!({"topologyKey": "zone", "labelSelector": {}});
     let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
-    admin.post(pods, pod("c", json!({"affinity": affinity}))).await.refused(
+    admin.post(pods, pod("c", json!({"affinity": affinity}))).await.rejected(
         403,
         "pods \"c\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key \
          kubernetes.io/hostname is allowed",
@@ -225,9 +226,9 @@ async fn optional_plugins_work_once_switched_on() {
 }
 
 #[tokio::test]
-async fn classes_are_filled_in_and_hold() {
+async fn classes_are_defaulted_and_enforced() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let default = |class: &str| json!({format!("{class}.kubernetes.io/is-default-class"): "true"});
     let class = json!({"metadata": {"name": "fast", "annotations": default("storageclass")}, "provisioner": "p", "allowVolumeExpansion": false});
     admin.post("/apis/storage.k8s.io/v1/storageclasses", class).await.ok();
@@ -251,9 +252,9 @@ async fn classes_are_filled_in_and_hold() {
 }
 
 #[tokio::test]
-async fn pods_of_a_runtime_class_carry_its_overhead() {
+async fn pods_get_the_overhead_of_their_runtime_class() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let pods = "/api/v1/namespaces/default/pods";
     let pod = |name: &str, more: Value| {
         let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
@@ -265,7 +266,7 @@ async fn pods_of_a_runtime_class_carry_its_overhead() {
     admin
         .post(pods, pod("a", json!({"runtimeClassName": "kata"})))
         .await
-        .refused(403, "pods \"a\" is forbidden: pod rejected: RuntimeClass \"kata\" not found");
+        .rejected(403, "pods \"a\" is forbidden: pod rejected: RuntimeClass \"kata\" not found");
     let class = json!({
         "metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "100m"}},
         "scheduling": {"nodeSelector": {"kata": "yes"}},
@@ -277,16 +278,16 @@ async fn pods_of_a_runtime_class_carry_its_overhead() {
         (&json!({"cpu": "100m"}), &json!({"kata": "yes"}))
     );
     let other = json!({"runtimeClassName": "kata", "nodeSelector": {"kata": "no"}});
-    admin.post(pods, pod("b", other)).await.refused(
+    admin.post(pods, pod("b", other)).await.rejected(
         403,
         "pods \"b\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no",
     );
 }
 
 #[tokio::test]
-async fn policies_do_not_read_what_their_authors_may_not() {
+async fn policies_cannot_read_params_that_their_authors_cannot() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let rule = json!({"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]});
     admin
@@ -299,7 +300,7 @@ async fn policies_do_not_read_what_their_authors_may_not() {
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}],
     });
     admin.post(&format!("{rbac}/clusterrolebindings"), binding).await.ok();
-    let alice = Peer::user(&server, "alice");
+    let alice = TestClient::user(&server, "alice");
     let spec = json!({
         "matchConstraints": on_maps(), "paramKind": {"apiVersion": "v1", "kind": "Secret"},
         "validations": [{"expression": "params != null"}],
@@ -323,12 +324,12 @@ async fn policies_do_not_read_what_their_authors_may_not() {
 }
 
 #[tokio::test]
-async fn pods_find_a_token_of_their_service_account() {
+async fn pods_get_a_token_volume_of_their_service_account() {
     let server = ApiServer::builder().enable_admission_plugins(["ServiceAccount"]).in_process().unwrap();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let pods = "/api/v1/namespaces/default/pods";
     let pod = |name: &str, account: &str| json!({"metadata": {"name": name}, "spec": {"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]}});
-    admin.post(pods, pod("a", "")).await.refused(
+    admin.post(pods, pod("a", "")).await.rejected(
         403,
         "pods \"a\" is forbidden: error looking up service account default/default: serviceaccount \"default\" not found",
     );
@@ -356,7 +357,7 @@ async fn an_operator_that_may_not_update_finalizers_does_not_block_its_owners() 
         .enable_admission_plugins(["OwnerReferencesPermissionEnforcement"])
         .in_process()
         .unwrap();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let rule = |resource: &str| json!({"apiGroups": ["", "apps"], "resources": [resource], "verbs": ["*"]});
     admin
@@ -372,12 +373,12 @@ async fn an_operator_that_may_not_update_finalizers_does_not_block_its_owners() 
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "operator"}],
     });
     admin.post(&format!("{rbac}/clusterrolebindings"), binding).await.ok();
-    let operator = Peer::user(&server, "operator");
+    let operator = TestClient::user(&server, "operator");
     let owned = |block: bool| {
         let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "u", "blockOwnerDeletion": block});
         json!({"metadata": {"name": "m", "ownerReferences": [owner]}})
     };
-    operator.post(super::MAPS, owned(true)).await.refused(
+    operator.post(super::MAPS, owned(true)).await.rejected(
         403,
         "configmaps \"m\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't \
          set finalizers on: , <nil>",

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{MAPS, Peer, on_maps, rules, server};
+use super::{MAPS, TestClient, on_maps, rules, server};
 
 #[tokio::test]
-async fn a_policy_without_a_binding_is_not_in_force() {
+async fn a_policy_without_a_binding_has_no_effect() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec = json!({"matchConstraints": on_maps(), "validations": [{"expression": "false"}]});
     admin.configure("ValidatingAdmissionPolicy", "p", json!({"spec": spec})).await.ok();
     admin.config_map("a", json!({})).await.ok();
@@ -16,11 +16,11 @@ async fn a_policy_without_a_binding_is_not_in_force() {
 #[tokio::test]
 async fn a_denial_names_policy_binding_and_message() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let validations = json!([{"expression": "object.data.size() < 2", "message": "one is enough"}]);
     admin.policy("few", json!({"matchConstraints": on_maps(), "validations": validations})).await;
     admin.config_map("a", json!({"a": "1"})).await.ok();
-    let denied = admin.config_map("b", json!({"a": "1", "b": "2"})).await.refused(
+    let denied = admin.config_map("b", json!({"a": "1", "b": "2"})).await.rejected(
         422,
         "configmaps \"b\" is forbidden: ValidatingAdmissionPolicy 'few' with binding 'few' denied request: one is enough",
     );
@@ -34,7 +34,7 @@ async fn a_denial_names_policy_binding_and_message() {
 #[tokio::test]
 async fn the_reason_decides_the_code_and_the_expression_is_the_last_message() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     for (name, reason, code) in [("f", "Forbidden", 403), ("t", "RequestEntityTooLarge", 413)] {
         let validations =
             json!([{"expression": format!("object.metadata.name != '{name}'"), "reason": reason}]);
@@ -48,7 +48,7 @@ async fn the_reason_decides_the_code_and_the_expression_is_the_last_message() {
 #[tokio::test]
 async fn the_message_expression_wins_unless_it_fails_or_spans_lines() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let validations = json!([{
         "expression": "!has(object.data.no)", "message": "plain",
         "messageExpression": "object.data.no == 'lines' ? 'a\\nb' : 'got ' + object.data.other",
@@ -62,9 +62,9 @@ async fn the_message_expression_wins_unless_it_fails_or_spans_lines() {
 }
 
 #[tokio::test]
-async fn variables_are_evaluated_when_looked_at_and_build_on_each_other() {
+async fn variables_are_evaluated_lazily_and_can_refer_to_each_other() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec = json!({
         "matchConstraints": on_maps(),
         "variables": [
@@ -89,9 +89,9 @@ async fn variables_are_evaluated_when_looked_at_and_build_on_each_other() {
 }
 
 #[tokio::test]
-async fn conditions_keep_a_policy_away_and_their_failures_follow_the_failure_policy() {
+async fn match_conditions_exclude_requests_and_their_errors_follow_the_failure_policy() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec = |policy: &str| {
         json!({
             "failurePolicy": policy, "matchConstraints": on_maps(), "validations": [{"expression": "false"}],
@@ -116,9 +116,9 @@ async fn conditions_keep_a_policy_away_and_their_failures_follow_the_failure_pol
 }
 
 #[tokio::test]
-async fn old_objects_requests_and_namespaces_can_be_looked_at() {
+async fn old_objects_requests_and_namespaces_are_available() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let validations = json!([
         {"expression": "request.operation != 'UPDATE' || oldObject.data.a == object.data.a", "message": "immutable"},
         {"expression": "request.operation != 'DELETE' || object == null", "message": "an object on delete"},
@@ -139,9 +139,9 @@ async fn old_objects_requests_and_namespaces_can_be_looked_at() {
 }
 
 #[tokio::test]
-async fn the_authorizer_answers_for_the_user_and_for_service_accounts() {
+async fn the_authorizer_decides_for_the_user_and_for_service_accounts() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]});
     admin
@@ -164,17 +164,17 @@ async fn the_authorizer_answers_for_the_user_and_for_service_accounts() {
         {"expression": "!authorizer.serviceAccount('default', 'robot').path('/healthz').check('post').allowed()"},
     ]);
     admin.policy("p", json!({"matchConstraints": on_maps(), "validations": validations})).await;
-    let alice = Peer::user(&server, "alice");
+    let alice = TestClient::user(&server, "alice");
     alice.config_map("a", json!({})).await.ok();
     assert_eq!(alice.config_map("secret", json!({})).await.code, 422);
     admin.config_map("secret", json!({})).await.ok();
 }
 
 #[tokio::test]
-async fn expressions_that_cost_too_much_are_cut_off() {
+async fn expressions_over_the_cost_limit_fail() {
     let server = server();
-    let admin = Peer::of(&server);
-    // Two checks fit into one expression, a third does not.
+    let admin = TestClient::new(&server);
+    // Two checks fit into the budget of one expression, a third does not.
     let check = "authorizer.group('').resource('pods').check('get').allowed()";
     let expression = format!("{check} && {check} && {check}");
     let validations = json!([{"expression": expression}]);
@@ -186,7 +186,7 @@ async fn expressions_that_cost_too_much_are_cut_off() {
 #[tokio::test]
 async fn parameters_are_found_by_name_by_selector_and_in_the_namespace_of_the_request() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec = json!({
         "matchConstraints": {"resourceRules": rules("", &["secrets"])},
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -213,14 +213,14 @@ async fn parameters_are_found_by_name_by_selector_and_in_the_namespace_of_the_re
     assert!(secret("default", "a").await.message().ends_with("denied request: not a"));
     assert!(secret("default", "b").await.message().ends_with("denied request: not b"));
     secret("default", "c").await.ok();
-    // Parameters of another namespace do not count.
+    // Parameters of another namespace are ignored.
     assert_eq!(secret("kube-system", "c").await.code, 422);
 }
 
 #[tokio::test]
 async fn an_unknown_param_kind_is_a_configuration_error() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec = json!({
         "matchConstraints": on_maps(), "paramKind": {"apiVersion": "rules.example.com/v1", "kind": "Limit"},
         "validations": [{"expression": "params != null"}],
@@ -233,9 +233,9 @@ async fn an_unknown_param_kind_is_a_configuration_error() {
 }
 
 #[tokio::test]
-async fn warnings_are_told_once_and_nothing_is_refused() {
+async fn the_warn_action_warns_once_and_rejects_nothing() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let spec =
         json!({"matchConstraints": on_maps(), "validations": [{"expression": "false", "message": "hm"}]});
     admin.configure("ValidatingAdmissionPolicy", "p", json!({"spec": spec})).await.ok();
@@ -247,9 +247,9 @@ async fn warnings_are_told_once_and_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn a_policy_about_one_version_sees_writes_of_another() {
+async fn a_policy_for_one_version_matches_writes_of_another() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let rule = |policy: &str| {
         let rules = json!([{"apiGroups": ["autoscaling"], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["horizontalpodautoscalers"]}]);
         json!({
@@ -273,9 +273,9 @@ async fn a_policy_about_one_version_sees_writes_of_another() {
 }
 
 #[tokio::test]
-async fn admission_configuration_itself_is_never_judged() {
+async fn policies_do_not_apply_to_admission_configuration() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let all = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]);
     admin
         .policy(
@@ -290,9 +290,9 @@ async fn admission_configuration_itself_is_never_judged() {
 }
 
 #[tokio::test]
-async fn a_scale_is_judged_as_a_scale() {
+async fn a_scale_is_validated_as_a_scale() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let apps = "/apis/apps/v1/namespaces/default/deployments";
     let template =
         json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});

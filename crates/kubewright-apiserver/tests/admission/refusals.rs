@@ -1,12 +1,13 @@
-//! Configuration that is refused when it is written.
+//! Tests of configuration that is rejected on write.
 
 use serde_json::{Value, json};
 
-use super::{Peer, on_maps, rules, server};
+use super::{TestClient, on_maps, rules, server};
 
 async fn policy_errors(spec: Value) -> Vec<String> {
     let server = server();
-    let answer = Peer::of(&server).configure("ValidatingAdmissionPolicy", "p", json!({"spec": spec})).await;
+    let answer =
+        TestClient::new(&server).configure("ValidatingAdmissionPolicy", "p", json!({"spec": spec})).await;
     causes(&answer.body)
 }
 
@@ -23,7 +24,7 @@ fn causes(body: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn expressions_that_do_not_compile_are_refused_with_their_place() {
+async fn expressions_that_do_not_compile_are_rejected_with_their_position() {
     let errors = policy_errors(json!({
         "matchConstraints": on_maps(),
         "matchConditions": [{"name": "c", "expression": " 1 "}],
@@ -63,7 +64,7 @@ async fn expressions_that_do_not_compile_are_refused_with_their_place() {
 }
 
 #[tokio::test]
-async fn policies_without_substance_are_refused() {
+async fn incomplete_policies_are_rejected() {
     assert_eq!(
         policy_errors(json!({"failurePolicy": "Maybe", "paramKind": {"apiVersion": "a/b/c"}})).await,
         [
@@ -96,7 +97,7 @@ async fn policies_without_substance_are_refused() {
 }
 
 #[tokio::test]
-async fn rules_are_refused_where_they_contradict_themselves() {
+async fn contradictory_rules_are_rejected() {
     let rule = json!({
         "apiGroups": ["", "*"], "apiVersions": ["v1", ""], "operations": ["CREATE", "READ"],
         "resources": ["pods/*", "pods/status", "*/*", ""], "scope": "Galaxy", "resourceNames": ["a/b", "a/b"],
@@ -122,9 +123,9 @@ async fn rules_are_refused_where_they_contradict_themselves() {
 }
 
 #[tokio::test]
-async fn webhooks_are_refused_with_every_reason() {
+async fn invalid_webhooks_are_rejected_with_all_errors() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let hooks = json!([
         {"name": "short", "clientConfig": {"url": "http://u:p@/x?q#f"}, "admissionReviewVersions": ["v2", "v2"], "sideEffects": "Some", "timeoutSeconds": 31},
         {"name": "a.b.c", "clientConfig": {}, "rules": rules("", &["pods"]), "failurePolicy": "Maybe", "matchConditions": [{"name": "c", "expression": "params"}]},
@@ -160,9 +161,9 @@ async fn webhooks_are_refused_with_every_reason() {
 }
 
 #[tokio::test]
-async fn mutating_policies_are_refused_where_they_cannot_work() {
+async fn invalid_mutating_policies_are_rejected() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let deletes =
         json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]);
     let spec = json!({

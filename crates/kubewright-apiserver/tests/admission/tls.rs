@@ -1,4 +1,4 @@
-//! A webhook over TLS.
+//! Tests of webhooks over TLS.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Peer, rules, server};
+use super::{TestClient, rules, server};
 
-/// A webhook on a free port of this machine; its port and the authority that signed its certificate.
+/// Serves a webhook on a free local port; returns the port and the CA of its certificate.
 async fn serve() -> (u16, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let pem = made.cert.pem();
@@ -59,10 +59,10 @@ fn hook(url: &str, authority: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_whose_authority_is_known_is_called() {
+async fn a_webhook_with_a_trusted_ca_is_called() {
     let (port, authority) = serve().await;
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let url = format!("https://localhost:{port}/mutate");
     admin.configure("MutatingWebhookConfiguration", "m", hook(&url, &authority)).await.ok();
     let map = admin.config_map("a", json!({"k": "1"})).await.ok();
@@ -70,11 +70,11 @@ async fn a_webhook_whose_authority_is_known_is_called() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_shows_another_certificate_is_not_believed() {
+async fn a_webhook_with_an_untrusted_certificate_fails() {
     let (port, _) = serve().await;
     let (_, other) = serve().await;
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let url = format!("https://localhost:{port}/mutate");
     admin.configure("MutatingWebhookConfiguration", "m", hook(&url, &other)).await.ok();
     let refused = admin.config_map("a", json!({})).await;
@@ -89,16 +89,16 @@ async fn a_webhook_that_shows_another_certificate_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_not_there_refuses_the_connection() {
+async fn an_unreachable_webhook_fails() {
     let server = server();
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let (_, authority) = serve().await;
     let free = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
     let url = format!("https://127.0.0.1:{port}/x");
     admin.configure("MutatingWebhookConfiguration", "m", hook(&url, &authority)).await.ok();
-    admin.config_map("a", json!({})).await.refused(
+    admin.config_map("a", json!({})).await.rejected(
         500,
         &format!(
             "Internal error occurred: failed calling webhook \"tls.example.com\": failed to call webhook: Post \

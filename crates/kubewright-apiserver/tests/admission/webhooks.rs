@@ -1,4 +1,4 @@
-//! Mutating and validating webhooks, without sockets.
+//! Tests of mutating and validating webhooks, without sockets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,24 +14,24 @@ use kubewright_apiserver::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{MAPS, Peer, rules};
+use super::{MAPS, TestClient, rules};
 
-/// What a webhook does when it is asked.
+/// Reply of a webhook.
 enum Reply {
-    /// Answers with a response, to which the uid is added.
+    /// A response, to which the uid is added.
     Response(Value),
-    /// Answers with exactly this.
+    /// Exactly this status and body.
     Raw(u16, String),
-    /// Does not answer.
+    /// No reply.
     Hangs,
 }
 
 type Behaviour = dyn Fn(&str, &Value) -> Reply + Send + Sync;
-type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+type Reviews = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// All webhooks there are, by their path.
+/// Webhooks by path.
 struct Hooks {
-    asked: Asked,
+    reviews: Reviews,
     reply: Box<Behaviour>,
 }
 
@@ -50,7 +50,7 @@ impl Transport for Hooks {
         Box::pin(async move {
             let review: Value = serde_json::from_slice(&body).expect("a review is JSON");
             let path = target.path.split('?').next().unwrap_or_default().to_owned();
-            self.asked.lock().push((path.clone(), review.clone()));
+            self.reviews.lock().push((path.clone(), review.clone()));
             match (self.reply)(&path, &review) {
                 Reply::Response(mut response) => {
                     if response.get("uid").is_none() {
@@ -66,11 +66,11 @@ impl Transport for Hooks {
     }
 }
 
-fn serve(reply: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> (ApiServer, Asked) {
-    let asked = Asked::default();
-    let hooks = Hooks { asked: Arc::clone(&asked), reply: Box::new(reply) };
+fn serve(reply: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> (ApiServer, Reviews) {
+    let reviews = Reviews::default();
+    let hooks = Hooks { reviews: Arc::clone(&reviews), reply: Box::new(reply) };
     let chain = Chain::calling(Webhooks::default().transport(hooks));
-    (ApiServer::builder().admission(chain).in_process().expect("a server starts"), asked)
+    (ApiServer::builder().admission(chain).in_process().expect("a server starts"), reviews)
 }
 
 fn allow() -> Reply {
@@ -82,7 +82,7 @@ fn patch(patch: &Value) -> Reply {
     Reply::Response(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}))
 }
 
-/// A webhook of the given name on configuration maps, at a path of the same name.
+/// Returns a webhook on config maps, at the path of its name.
 fn hook(name: &str, more: &Value) -> Value {
     let mut hook = json!({
         "name": format!("{name}.example.com"), "clientConfig": {"url": format!("https://hooks.test/{name}")},
@@ -95,32 +95,32 @@ fn hook(name: &str, more: &Value) -> Value {
     hook
 }
 
-async fn validating(admin: &Peer, name: &str, more: Value) {
+async fn validating(admin: &TestClient, name: &str, more: Value) {
     let content = json!({"webhooks": [hook(name, &more)]});
     admin.configure("ValidatingWebhookConfiguration", name, content).await.ok();
 }
 
-async fn mutating(admin: &Peer, name: &str, more: Value) {
+async fn mutating(admin: &TestClient, name: &str, more: Value) {
     let content = json!({"webhooks": [hook(name, &more)]});
     admin.configure("MutatingWebhookConfiguration", name, content).await.ok();
 }
 
-fn paths(asked: &Asked) -> Vec<String> {
-    asked.lock().iter().map(|(path, _)| path.clone()).collect()
+fn paths(reviews: &Reviews) -> Vec<String> {
+    reviews.lock().iter().map(|(path, _)| path.clone()).collect()
 }
 
 #[tokio::test]
 async fn a_review_carries_the_request() {
-    let (server, asked) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+    let (server, reviews) = serve(|_, _| allow());
+    let admin = TestClient::new(&server);
     validating(&admin, "v", json!({})).await;
     admin.config_map("a", json!({"k": "1"})).await.ok();
     admin.send("PATCH", &format!("{MAPS}/a"), json!({"data": {"k": "2"}})).await.ok();
     admin.send("DELETE", &format!("{MAPS}/a?dryRun=All"), Value::Null).await.ok();
-    let asked = asked.lock();
-    let requests: Vec<&Value> = asked.iter().map(|(_, review)| &review["request"]).collect();
+    let reviews = reviews.lock();
+    let requests: Vec<&Value> = reviews.iter().map(|(_, review)| &review["request"]).collect();
     let [create, update, delete] = requests.as_slice() else { panic!("{} reviews", requests.len()) };
-    assert_eq!(asked[0].1["apiVersion"], "admission.k8s.io/v1");
+    assert_eq!(reviews[0].1["apiVersion"], "admission.k8s.io/v1");
     assert_eq!(create["kind"], json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
     assert_eq!(create["requestResource"], json!({"group": "", "version": "v1", "resource": "configmaps"}));
     assert_eq!(
@@ -147,7 +147,7 @@ async fn a_review_carries_the_request() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_passed_on_in_the_webhooks_words() {
+async fn a_rejection_has_the_message_of_the_webhook() {
     let (server, _) = serve(|path, _| {
         Reply::Response(match path {
             "/teapot" => {
@@ -157,7 +157,7 @@ async fn a_refusal_is_passed_on_in_the_webhooks_words() {
             _ => json!({"allowed": false}),
         })
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     for name in ["teapot", "reason", "silent"] {
         validating(&admin, name, json!({"objectSelector": {"matchLabels": {"for": name}}})).await;
     }
@@ -166,19 +166,19 @@ async fn a_refusal_is_passed_on_in_the_webhooks_words() {
     };
     let body = labelled("teapot")
         .await
-        .refused(418, "admission webhook \"teapot.example.com\" denied the request: no coffee");
+        .rejected(418, "admission webhook \"teapot.example.com\" denied the request: no coffee");
     assert_eq!((&body["reason"], &body["details"]["causes"][0]["message"]), (&json!("Teapot"), &json!("c")));
     labelled("reason")
         .await
-        .refused(400, "admission webhook \"reason.example.com\" denied the request: Because");
+        .rejected(400, "admission webhook \"reason.example.com\" denied the request: Because");
     let body = labelled("silent")
         .await
-        .refused(400, "admission webhook \"silent.example.com\" denied the request without explanation");
+        .rejected(400, "admission webhook \"silent.example.com\" denied the request without explanation");
     assert!(body.get("reason").is_none());
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_refused_or_ignored() {
+async fn invalid_responses_follow_the_failure_policy() {
     let (server, _) = serve(|path, _| match path {
         "/uid" => Reply::Response(json!({"allowed": true, "uid": "other"})),
         "/kind" => Reply::Raw(200, json!({"response": {"uid": "x"}}).to_string()),
@@ -191,7 +191,7 @@ async fn answers_that_are_none_are_refused_or_ignored() {
         "/broken" => Reply::Raw(500, "oh no\n".into()),
         _ => Reply::Raw(200, "not json".into()),
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let expected = [
         ("gone", "failed to call webhook: the server could not find the requested resource"),
         (
@@ -209,7 +209,7 @@ async fn answers_that_are_none_are_refused_or_ignored() {
     };
     for (name, why) in expected {
         let why = format!("failed calling webhook \"{name}.example.com\": {why}");
-        let body = labelled(name).await.refused(500, &format!("Internal error occurred: {why}"));
+        let body = labelled(name).await.rejected(500, &format!("Internal error occurred: {why}"));
         assert_eq!(
             (&body["reason"], &body["details"]["causes"][0]["message"]),
             (&json!("InternalError"), &json!(why))
@@ -233,12 +233,12 @@ async fn answers_that_are_none_are_refused_or_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_does_not_answer_runs_out_of_its_time() {
+async fn a_webhook_that_does_not_respond_times_out() {
     let (server, _) = serve(|_, _| Reply::Hangs);
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     validating(&admin, "slow", json!({})).await;
     let before = tokio::time::Instant::now();
-    admin.config_map("a", json!({})).await.refused(
+    admin.config_map("a", json!({})).await.rejected(
         500,
         "Internal error occurred: failed calling webhook \"slow.example.com\": failed to call webhook: Post \
          \"https://hooks.test/slow?timeout=3s\": context deadline exceeded",
@@ -247,12 +247,12 @@ async fn a_webhook_that_does_not_answer_runs_out_of_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn validating_webhooks_are_asked_at_once_and_the_first_refusal_counts() {
-    let (server, asked) = serve(|path, _| match path {
+async fn validating_webhooks_are_called_concurrently_and_the_first_rejection_wins() {
+    let (server, reviews) = serve(|path, _| match path {
         "/b" | "/c" => Reply::Response(json!({"allowed": false, "status": {"message": path}})),
         _ => Reply::Hangs,
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     for name in ["c", "b"] {
         validating(&admin, name, json!({})).await;
     }
@@ -263,14 +263,14 @@ async fn validating_webhooks_are_asked_at_once_and_the_first_refusal_counts() {
     admin
         .config_map("a", json!({}))
         .await
-        .refused(400, "admission webhook \"b.example.com\" denied the request: /b");
+        .rejected(400, "admission webhook \"b.example.com\" denied the request: /b");
     assert_eq!(before.elapsed(), Duration::from_secs(5));
-    assert_eq!(paths(&asked), ["/a", "/b", "/c", "/d"]);
+    assert_eq!(paths(&reviews), ["/a", "/b", "/c", "/d"]);
 }
 
 #[tokio::test]
-async fn mutating_webhooks_build_on_each_other_in_the_order_of_names() {
-    let (server, asked) = serve(|path, review| match path {
+async fn mutating_webhooks_are_called_in_order_of_their_names() {
+    let (server, reviews) = serve(|path, review| match path {
         "/a" => patch(&json!([{"op": "add", "path": "/data", "value": {"a": "1"}}])),
         "/b" => {
             let seen = review["request"]["object"]["data"]["a"].as_str().unwrap_or("nothing").to_owned();
@@ -278,32 +278,32 @@ async fn mutating_webhooks_build_on_each_other_in_the_order_of_names() {
         }
         _ => allow(),
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutating(&admin, "b", json!({})).await;
     mutating(&admin, "a", json!({})).await;
     validating(&admin, "v", json!({})).await;
     let map = admin.post(MAPS, json!({"metadata": {"name": "m"}})).await.ok();
     assert_eq!(map["data"], json!({"a": "1", "b": "1"}));
-    assert_eq!(paths(&asked), ["/a", "/b", "/v"]);
-    assert_eq!(asked.lock()[2].1["request"]["object"]["data"], json!({"a": "1", "b": "1"}));
-    // What webhooks add belongs to no manager.
+    assert_eq!(paths(&reviews), ["/a", "/b", "/v"]);
+    assert_eq!(reviews.lock()[2].1["request"]["object"]["data"], json!({"a": "1", "b": "1"}));
+    // Values added by webhooks have no field manager.
     assert!(!map["metadata"]["managedFields"].to_string().contains("f:data"));
 }
 
 #[tokio::test]
-async fn a_webhook_that_wishes_is_asked_again_when_the_object_changed_after_it() {
+async fn a_webhook_is_reinvoked_when_the_object_changed_after_it() {
     let count =
         |review: &Value| review["request"]["object"]["data"].as_object().map_or(0, serde_json::Map::len);
-    let (server, asked) = serve(move |path, review| match (path, count(review)) {
+    let (server, reviews) = serve(move |path, review| match (path, count(review)) {
         ("/b", 1) => patch(&json!([{"op": "add", "path": "/data/b", "value": "1"}])),
         _ => allow(),
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutating(&admin, "a", json!({"reinvocationPolicy": "IfNeeded"})).await;
     mutating(&admin, "b", json!({"reinvocationPolicy": "IfNeeded"})).await;
     mutating(&admin, "c", json!({})).await;
     admin.config_map("m", json!({"own": "1"})).await.ok();
-    assert_eq!(paths(&asked), ["/a", "/b", "/c", "/a"]);
+    assert_eq!(paths(&reviews), ["/a", "/b", "/c", "/a"]);
 }
 
 #[tokio::test]
@@ -319,7 +319,7 @@ async fn defaults_and_validation_come_after_mutation() {
             &json!([{"op": "add", "path": "/metadata/managedFields", "value": [{"operation": "Guess"}]}]),
         ),
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutating(&admin, "pod", json!({"rules": rules("", &["pods"])})).await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let pod = admin.post("/api/v1/namespaces/default/pods", pod).await.ok();
@@ -347,23 +347,23 @@ async fn defaults_and_validation_come_after_mutation() {
 async fn warnings_reach_the_client() {
     let (server, _) =
         serve(|_, _| Reply::Response(json!({"allowed": true, "warnings": ["careful", "really"]})));
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     validating(&admin, "w", json!({})).await;
     assert_eq!(admin.config_map("a", json!({})).await.warnings, ["careful", "really"]);
 }
 
 #[tokio::test]
-async fn the_first_version_of_reviews_is_spoken_to_those_who_know_no_other() {
-    let (server, asked) = serve(|_, _| {
-        // Neither uid nor type of a patch were looked at then.
+async fn webhooks_that_only_support_v1beta1_get_v1beta1_reviews() {
+    let (server, reviews) = serve(|_, _| {
+        // v1beta1 does not check the uid and the patch type.
         let patch = STANDARD.encode(json!([{"op": "add", "path": "/data/b", "value": "1"}]).to_string());
         Reply::Response(json!({"allowed": true, "uid": "", "patch": patch}))
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     mutating(&admin, "old", json!({"admissionReviewVersions": ["v0", "v1beta1", "v1"]})).await;
     let map = admin.config_map("m", json!({"a": "1"})).await.ok();
     assert_eq!(map["data"]["b"], "1");
-    assert_eq!(asked.lock()[0].1["apiVersion"], "admission.k8s.io/v1beta1");
+    assert_eq!(reviews.lock()[0].1["apiVersion"], "admission.k8s.io/v1beta1");
 }
 
 #[tokio::test]
@@ -372,10 +372,10 @@ async fn a_deletion_cannot_be_patched() {
         Some("DELETE") => patch(&json!([{"op": "add", "path": "/data/b", "value": "1"}])),
         _ => allow(),
     });
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     admin.config_map("m", json!({})).await.ok();
     mutating(&admin, "m", json!({})).await;
-    admin.send("DELETE", &format!("{MAPS}/m"), Value::Null).await.refused(
+    admin.send("DELETE", &format!("{MAPS}/m"), Value::Null).await.rejected(
         500,
         "Internal error occurred: admission webhook \"m.example.com\" attempted to modify the object, which is not \
          supported for this operation",
@@ -383,9 +383,9 @@ async fn a_deletion_cannot_be_patched() {
 }
 
 #[tokio::test]
-async fn conditions_selectors_and_versions_decide_who_is_asked() {
-    let (server, asked) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+async fn conditions_selectors_and_versions_select_the_webhooks_to_call() {
+    let (server, reviews) = serve(|_, _| allow());
+    let admin = TestClient::new(&server);
     validating(
         &admin,
         "condition",
@@ -411,19 +411,19 @@ async fn conditions_selectors_and_versions_decide_who_is_asked() {
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}, "maxReplicas": 2},
     });
     admin.post("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", scaler).await.ok();
-    assert_eq!(paths(&asked), ["/condition", "/namespace", "/cluster", "/equivalent"]);
-    let last = asked.lock()[3].1["request"].clone();
+    assert_eq!(paths(&reviews), ["/condition", "/namespace", "/cluster", "/equivalent"]);
+    let last = reviews.lock()[3].1["request"].clone();
     assert_eq!((&last["kind"]["version"], &last["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
     assert_eq!(last["object"]["apiVersion"], "autoscaling/v1");
 }
 
 #[tokio::test]
 async fn services_are_resolved_by_their_names() {
-    let (server, asked) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+    let (server, reviews) = serve(|_, _| allow());
+    let admin = TestClient::new(&server);
     let service = json!({"service": {"namespace": "default", "name": "hooks", "path": "/x"}});
     validating(&admin, "s", json!({"clientConfig": service})).await;
-    admin.config_map("a", json!({})).await.refused(
+    admin.config_map("a", json!({})).await.rejected(
         500,
         "Internal error occurred: failed calling webhook \"s.example.com\": failed to call webhook: Post \
          \"https://hooks.default.svc:443/x?timeout=3s\": service \"hooks\" not found",
@@ -431,13 +431,13 @@ async fn services_are_resolved_by_their_names() {
     let service = json!({"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}});
     admin.post("/api/v1/namespaces/default/services", service).await.ok();
     admin.config_map("a", json!({})).await.ok();
-    assert_eq!(paths(&asked), ["/x"]);
+    assert_eq!(paths(&reviews), ["/x"]);
 }
 
 #[tokio::test]
-async fn bindings_and_evictions_are_asked_about_as_such() {
-    let (server, asked) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+async fn bindings_and_evictions_are_reviewed_as_such() {
+    let (server, reviews) = serve(|_, _| allow());
+    let admin = TestClient::new(&server);
     validating(&admin, "pods", json!({"rules": rules("", &["pods/binding", "pods/eviction"])})).await;
     let pods = "/api/v1/namespaces/default/pods";
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -445,30 +445,30 @@ async fn bindings_and_evictions_are_asked_about_as_such() {
     let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
     admin.post(&format!("{pods}/p/binding"), binding).await.ok();
     admin.post(&format!("{pods}/p/eviction"), json!({"metadata": {"name": "p"}})).await.ok();
-    let asked = asked.lock();
-    let kinds: Vec<&Value> = asked.iter().map(|(_, review)| &review["request"]["kind"]["kind"]).collect();
+    let reviews = reviews.lock();
+    let kinds: Vec<&Value> = reviews.iter().map(|(_, review)| &review["request"]["kind"]["kind"]).collect();
     assert_eq!(kinds, ["Binding", "Eviction"]);
-    assert_eq!(asked[0].1["request"]["object"]["target"]["name"], "n");
+    assert_eq!(reviews[0].1["request"]["object"]["target"]["name"], "n");
 }
 
 #[tokio::test]
-async fn an_authority_that_is_no_certificate_is_found_out_before_calling() {
-    let (server, asked) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+async fn an_invalid_ca_bundle_fails_before_the_call() {
+    let (server, reviews) = serve(|_, _| allow());
+    let admin = TestClient::new(&server);
     let config = json!({"url": "https://hooks.test/x", "caBundle": STANDARD.encode("no certificate")});
     validating(&admin, "c", json!({"clientConfig": config})).await;
-    admin.config_map("a", json!({})).await.refused(
+    admin.config_map("a", json!({})).await.rejected(
         500,
         "Internal error occurred: failed calling webhook \"c.example.com\": could not get REST client: unable to load \
          root certificates: unable to parse bytes as PEM block",
     );
-    assert!(paths(&asked).is_empty());
+    assert!(paths(&reviews).is_empty());
 }
 
 #[tokio::test]
-async fn a_rule_about_reviews_is_warned_of() {
+async fn a_rule_for_reviews_gets_a_warning() {
     let (server, _) = serve(|_, _| allow());
-    let admin = Peer::of(&server);
+    let admin = TestClient::new(&server);
     let rules = json!([{"apiGroups": ["authentication.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["tokenreviews"]}]);
     let content = json!({"webhooks": [hook("r", &json!({"rules": rules}))]});
     let answer = admin.configure("ValidatingWebhookConfiguration", "r", content).await;

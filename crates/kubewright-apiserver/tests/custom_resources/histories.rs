@@ -1,4 +1,4 @@
-//! Whatever is done to the definitions of a group, and in whatever order: what is served is what they say.
+//! Property tests: after any sequence of CRD changes, served resources match the CRDs.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::*;
 
 const PLURALS: [&str; 3] = ["widgets", "gadgets", "gizmos"];
 
-/// What can happen to a definition.
+/// Change of a CRD.
 #[derive(Debug, Clone)]
 enum Step {
-    /// It is created with this kind, and served or not.
+    /// Creates it with this kind, served or not.
     Create { plural: usize, kind: usize, served: bool },
-    /// Its version is served or not from now on.
+    /// Changes whether its version is served.
     Serve { plural: usize, served: bool },
-    /// It gets another short name, which somebody else may have.
+    /// Changes its short name, possibly to one in use.
     Rename { plural: usize, short: usize },
-    /// An object of it is created, held by a finalizer or not.
+    /// Creates an object, with a finalizer or not.
     Object { plural: usize, held: bool },
-    /// The finalizer is taken off its object.
+    /// Removes the finalizer of its object.
     Release { plural: usize },
-    /// It is deleted.
+    /// Deletes it.
     Delete { plural: usize },
 }
 
@@ -46,7 +46,7 @@ fn versions(served: bool) -> Value {
 }
 
 impl World {
-    /// Refusals are as good as any other answer here: the state must make sense after both.
+    /// Takes a step. Rejections are fine: the state must be consistent after either.
     async fn take(&self, step: &Step) {
         let definition = |plural: usize| format!("{DEFINITIONS}/{}.example.com", PLURALS[plural]);
         let objects = |plural: usize| format!("/apis/example.com/v1/namespaces/default/{}", PLURALS[plural]);
@@ -87,7 +87,7 @@ impl World {
         };
     }
 
-    /// What is served and accepted is what the stored definitions say.
+    /// Checks that served and accepted names match the stored CRDs.
     async fn check(&self) {
         let crds = self.get(DEFINITIONS).await.unwrap()["items"].as_array().unwrap().clone();
         let mut owners: BTreeMap<String, &str> = BTreeMap::new();
@@ -99,7 +99,7 @@ impl World {
             for name in names.filter_map(Value::as_str).filter(|name| !name.is_empty()) {
                 assert_eq!(*owners.entry(name.to_owned()).or_insert(plural), plural, "{name} is taken twice");
             }
-            // The other way round does not hold: names that are taken back leave the condition as it was, as upstream.
+            // The converse does not hold: names that are released leave the condition unchanged, as upstream.
             let all = condition(crd, "NamesAccepted")["status"] == "True";
             assert!(!all || accepted == &crd["spec"]["names"], "{crd:#}");
         }
@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_served_is_what_the_definitions_say(steps in prop::collection::vec(step(), 1..24)) {
+    fn served_resources_match_the_definitions(steps in prop::collection::vec(step(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let world = World::new();

@@ -1,4 +1,4 @@
-//! Definitions come, change and go, and their types with them.
+//! Tests of the lifecycle of CRDs and their resources.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn a_definition_is_served_with_the_next_request_and_in_discovery() {
 }
 
 #[tokio::test]
-async fn names_that_are_taken_are_accepted_when_their_owner_goes() {
+async fn names_in_use_are_accepted_when_their_owner_is_deleted() {
     let world = World::with(version("v1", json!({}))).await;
     let mut gizmos = widgets([version("v1", json!({}))]);
     gizmos["metadata"]["name"] = "gizmos.example.com".into();
@@ -44,7 +44,7 @@ async fn names_that_are_taken_are_accepted_when_their_owner_goes() {
 }
 
 #[tokio::test]
-async fn a_definition_goes_after_its_objects_and_their_watchers_are_told() {
+async fn a_definition_is_removed_after_its_objects_and_watchers_see_their_deletion() {
     let world = World::with(version("v1", json!({}))).await;
     world.post(WIDGETS, &widget("plain", json!({}))).await.unwrap();
     let mut held = widget("held", json!({}));
@@ -81,7 +81,7 @@ async fn a_definition_goes_after_its_objects_and_their_watchers_are_told() {
 }
 
 #[tokio::test]
-async fn a_definition_that_comes_back_does_not_bring_deleted_objects_back() {
+async fn a_recreated_definition_has_no_old_objects() {
     let world = World::with(version("v1", json!({}))).await;
     world.post(WIDGETS, &widget("a", json!({}))).await.unwrap();
     world.delete(&format!("{DEFINITIONS}/widgets.example.com")).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_definition_that_comes_back_does_not_bring_deleted_objects_back() {
 }
 
 #[tokio::test]
-async fn a_dry_run_defines_and_deletes_nothing() {
+async fn a_dry_run_neither_creates_nor_deletes_a_definition() {
     let world = World::new();
     let crd = widgets([version("v1", json!({}))]);
     world.post(&format!("{DEFINITIONS}?dryRun=All"), &crd).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_dry_run_defines_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_schema_counts_at_once_and_ends_older_watches() {
+async fn a_new_schema_takes_effect_at_once_and_ends_watches() {
     let world = World::with(version("v1", json!({"a": {"type": "string"}, "b": {"type": "string"}}))).await;
     world.post(WIDGETS, &widget("one", json!({"a": "1", "b": "2"}))).await.unwrap();
     let mut events = world.watch(&format!("{WIDGETS}?watch=1")).await;
@@ -116,7 +116,7 @@ async fn a_new_schema_counts_at_once_and_ends_older_watches() {
     let shown = world.get(&format!("{WIDGETS}/one")).await.unwrap();
     assert_eq!(shown["spec"], json!({"a": "1", "c": 3}));
     assert_eq!(world.get(WIDGETS).await.unwrap()["items"][0]["spec"], shown["spec"]);
-    // A change that is none of the definition's spec leaves watches alone.
+    // A change outside of the CRD's spec does not end watches.
     let mut events = world.watch(&format!("{WIDGETS}?watch=1")).await;
     assert_eq!(events.next().await.unwrap().1["spec"], shown["spec"]);
     world.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_new_schema_counts_at_once_and_ends_older_watches() {
 }
 
 #[tokio::test]
-async fn definitions_that_break_the_rules_are_refused_with_every_reason() {
+async fn invalid_definitions_are_rejected_with_all_errors() {
     let world = World::new();
     let mut crd = widgets([version("v1", json!({"a": {}}))]);
     crd["spec"]["group"] = "example".into();
@@ -141,7 +141,7 @@ async fn definitions_that_break_the_rules_are_refused_with_every_reason() {
 }
 
 #[tokio::test]
-async fn only_the_versions_of_a_definition_are_registered() {
+async fn only_the_versions_of_a_definition_are_served() {
     let both = |second: bool| {
         let mut beta = version("v1beta1", json!({}));
         beta["storage"] = false.into();

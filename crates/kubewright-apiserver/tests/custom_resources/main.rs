@@ -1,4 +1,4 @@
-//! The life of definitions and their objects, as users of a `kube::Client` in process meet it.
+//! Tests of CRDs and custom resources through a `kube::Client` in process.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
-/// A server and requests to it, in JSON.
+/// Server with a JSON client.
 struct World {
-    /// Requests and watches end with it.
+    /// Requests and watches end when it is dropped.
     _server: ApiServer,
     client: Client,
 }
@@ -32,7 +32,7 @@ impl World {
         Self { client: server.client(), _server: server }
     }
 
-    /// A server with a definition of widgets.
+    /// Starts a server with a CRD of widgets.
     async fn with(version: Value) -> Self {
         let world = Self::new();
         world.post(DEFINITIONS, &widgets([version])).await.unwrap();
@@ -69,13 +69,13 @@ impl World {
         self.send(Method::DELETE, path, "application/json", &Value::Null).await
     }
 
-    /// The status of an answer that is no JSON.
+    /// Returns the status code of a response that is not JSON.
     async fn code(&self, path: &str) -> u16 {
         let request = Request::get(path).body(kube::client::Body::empty()).unwrap();
         self.client.send(request).await.unwrap().status().as_u16()
     }
 
-    /// Watches; the stream ends when the server ends it.
+    /// Starts a watch; the stream ends when the server ends it.
     async fn watch(&self, path: &str) -> Events {
         let request = Request::get(path).body(Vec::new()).unwrap();
         let lines = self.client.request_stream(request).await.unwrap();
@@ -93,7 +93,7 @@ impl Events {
     }
 }
 
-/// A definition of widgets in the group `example.com`.
+/// Returns a CRD of widgets in the group `example.com`.
 fn widgets(versions: impl Into<Vec<Value>>) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -105,7 +105,7 @@ fn widgets(versions: impl Into<Vec<Value>>) -> Value {
     })
 }
 
-/// A version whose spec has these properties; it is stored.
+/// Returns a storage version whose spec has these properties.
 fn version(name: &str, spec: Value) -> Value {
     let spec = json!({"type": "object", "properties": spec});
     let schema = json!({"type": "object", "properties": {"spec": spec}});

@@ -1,10 +1,10 @@
-//! The definitions of three operators: Demo, Foo and `CloudManager`.
+//! Tests with the CRDs of three sample operators: Demo, Foo and `CloudManager`.
 
 use serde_json::json;
 
 use super::*;
 
-/// The definition that a recording creates.
+/// Returns the CRD that a recording creates.
 fn recorded(name: &str) -> Value {
     let file = format!("{}/tests/golden/transcripts/crd/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let recording: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
@@ -35,7 +35,7 @@ async fn a_demo_has_one_name_and_scales() {
 }
 
 #[tokio::test]
-async fn a_foo_is_shown_with_its_status() {
+async fn a_foo_is_printed_with_its_status() {
     let world = World::new();
     world.post(DEFINITIONS, &recorded("sample-foo-status")).await.unwrap();
     let foos = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos";

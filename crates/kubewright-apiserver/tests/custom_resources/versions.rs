@@ -1,4 +1,4 @@
-//! Several versions of one definition: what is stored, what is shown, and to whom.
+//! Tests of CRDs with several versions: stored and served versions.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn objects_are_read_listed_and_watched_in_every_version() {
 }
 
 #[tokio::test]
-async fn objects_keep_the_version_they_were_stored_in_until_they_are_written_again() {
+async fn objects_keep_their_stored_version_until_the_next_write() {
     let world = World::new();
     world.post(DEFINITIONS, &two_versions("v1")).await.unwrap();
     world.post(WIDGETS, &widget("w", json!({"a": "x", "one": "y"}))).await.unwrap();
@@ -70,7 +70,7 @@ async fn objects_keep_the_version_they_were_stored_in_until_they_are_written_aga
 }
 
 #[tokio::test]
-async fn an_object_left_behind_in_a_dropped_version_cannot_be_read() {
+async fn an_object_stored_in_a_removed_version_cannot_be_read() {
     let world = World::new();
     world.post(DEFINITIONS, &two_versions("v1")).await.unwrap();
     world.post(WIDGETS, &widget("w", json!({}))).await.unwrap();
@@ -82,13 +82,13 @@ async fn an_object_left_behind_in_a_dropped_version_cannot_be_read() {
     let refused = world.get(&format!("{V2}/w")).await.unwrap_err();
     let why = "request to convert CR from an invalid group/version: example.com/v1";
     assert_eq!((refused.code, refused.message.as_str()), (500, why));
-    // The definition still takes it along when it goes.
+    // Deleting the CRD still deletes it.
     world.delete(&path).await.unwrap();
     assert_eq!(world.get(&path).await.unwrap_err().code, 404);
 }
 
 #[tokio::test]
-async fn a_stored_version_cannot_be_dropped() {
+async fn a_stored_version_cannot_be_removed() {
     let world = World::new();
     world.post(DEFINITIONS, &two_versions("v1")).await.unwrap();
     let path = format!("{DEFINITIONS}/widgets.example.com");
@@ -98,7 +98,7 @@ async fn a_stored_version_cannot_be_dropped() {
 }
 
 #[tokio::test]
-async fn a_conversion_webhook_that_does_not_answer_fails_the_versions_that_need_it() {
+async fn an_unreachable_conversion_webhook_fails_requests_that_need_it() {
     let world = World::new();
     let mut crd = two_versions("v1");
     crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {

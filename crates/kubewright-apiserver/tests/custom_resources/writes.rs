@@ -1,11 +1,11 @@
-//! Objects of custom types through the verbs: what is dropped, filled in, refused and counted.
+//! Tests of writing custom resources: pruning, defaulting, validation and generation.
 
 use serde_json::json;
 
 use super::*;
 
 #[tokio::test]
-async fn unknown_fields_are_dropped_and_nulls_give_way_to_defaults() {
+async fn unknown_fields_are_pruned_and_nulls_are_defaulted() {
     let spec = json!({
         "a": {"type": "string"}, "n": {"type": "integer", "default": 1},
         "maybe": {"type": "string", "nullable": true}, "port": {"x-kubernetes-int-or-string": true},
@@ -26,7 +26,7 @@ async fn unknown_fields_are_dropped_and_nulls_give_way_to_defaults() {
 }
 
 #[tokio::test]
-async fn what_was_wrong_before_the_schema_changed_may_stay_but_not_become_worse() {
+async fn errors_of_unchanged_values_are_ratcheted_after_a_schema_change() {
     let text = |pattern: &str| json!({"a": {"type": "string", "pattern": pattern}, "b": {"type": "string"}});
     let world = World::with(version("v1", text("."))).await;
     world.post(WIDGETS, &widget("one", json!({"a": "old"}))).await.unwrap();
@@ -41,7 +41,7 @@ async fn what_was_wrong_before_the_schema_changed_may_stay_but_not_become_worse(
 }
 
 #[tokio::test]
-async fn rules_see_the_old_object() {
+async fn transition_rules_see_the_old_object() {
     let mut version = version("v1", json!({"size": {"type": "integer"}}));
     version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
         json!([{"rule": "self.size >= oldSelf.size", "message": "may only grow"}]);
@@ -54,7 +54,7 @@ async fn rules_see_the_old_object() {
 }
 
 #[tokio::test]
-async fn status_has_its_own_endpoint_and_does_not_count_as_a_change() {
+async fn status_is_a_subresource_and_does_not_change_the_generation() {
     let mut version = version("v1", json!({"a": {"type": "string"}}));
     version["subresources"] = json!({"status": {}});
     version["schema"]["openAPIV3Schema"]["properties"]["status"] =
@@ -78,7 +78,7 @@ async fn status_has_its_own_endpoint_and_does_not_count_as_a_change() {
 }
 
 #[tokio::test]
-async fn an_apply_owns_merges_and_gives_up_fields() {
+async fn an_apply_owns_merges_and_releases_fields() {
     let ports = json!({
         "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
             "items": {"type": "object", "required": ["name"], "properties": {
@@ -107,7 +107,7 @@ async fn an_apply_owns_merges_and_gives_up_fields() {
 }
 
 #[tokio::test]
-async fn selectable_fields_select_in_lists_watches_and_collections() {
+async fn selectable_fields_work_in_list_watch_and_delete_collection() {
     let mut version = version("v1", json!({"color": {"type": "string"}}));
     version["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
     let world = World::with(version).await;
@@ -133,7 +133,7 @@ async fn selectable_fields_select_in_lists_watches_and_collections() {
 }
 
 #[tokio::test]
-async fn a_body_must_say_what_it_is() {
+async fn a_body_needs_kind_and_api_version() {
     let world = World::with(version("v1", json!({}))).await;
     let refuse = async |body: Value| {
         let refused = world.post(WIDGETS, &body).await.unwrap_err();

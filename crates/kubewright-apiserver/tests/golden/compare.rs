@@ -1,4 +1,4 @@
-//! The stable form of an answer and the differences between two: the rules of the recordings.
+//! Normalisation and comparison of responses, by the rules of the recordings.
 
 use crate::ordered::Json;
 
@@ -23,7 +23,7 @@ const TIMES: [&str; 18] = [
     "requestReceivedTimestamp",
 ];
 
-/// Identities and their tokens, in the order of first appearance.
+/// Tokens of identities, in the order of first appearance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens(Vec<(String, String)>);
 
@@ -43,7 +43,7 @@ impl Tokens {
         token
     }
 
-    /// Tokens in place of the run's own names and known uids inside a longer text.
+    /// Replaces the run's own names and known uids in a text by their tokens.
     pub(crate) fn rename(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (raw, token) in &self.0 {
@@ -58,7 +58,7 @@ impl Tokens {
     }
 }
 
-/// The stable form: identities become tokens, times become `<time>`.
+/// Normalises a response: identities become tokens, times become `<time>`.
 pub(crate) fn normalise(value: &Json, tokens: &mut Tokens, key: &str) -> Json {
     match value {
         Json::Object(members) => object(value, members, tokens),
@@ -120,7 +120,7 @@ fn string(text: &str, tokens: &mut Tokens, key: &str) -> String {
     }
 }
 
-/// The value at a dotted path; `~1` stands for a dot in a key.
+/// Returns the value at a dotted path; `~1` stands for a dot in a key.
 pub(crate) fn pick<'j>(value: &'j Json, path: &str) -> Option<&'j Json> {
     let mut current = value;
     for part in path.split('.') {
@@ -138,7 +138,7 @@ pub(crate) fn pick<'j>(value: &'j Json, path: &str) -> Option<&'j Json> {
     Some(current)
 }
 
-/// Removes the value at a dotted path, `*` for every element.
+/// Removes the value at a dotted path; `*` matches every element.
 pub(crate) fn drop_path(value: &mut Json, path: &str) {
     let (head, rest) = path.split_once('.').unwrap_or((path, ""));
     match value {
@@ -168,7 +168,7 @@ pub(crate) fn drop_path(value: &mut Json, path: &str) {
     }
 }
 
-/// Every place where two stable forms differ. Messages may differ in words.
+/// Collects the differences of two normalised responses. Wording of messages may differ.
 pub(crate) fn differences(want: &Json, got: &Json, path: &str, found: &mut Vec<String>) {
     match (want, got) {
         (Json::Object(wants), Json::Object(gots)) => {

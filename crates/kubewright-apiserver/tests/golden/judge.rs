@@ -1,9 +1,9 @@
-//! Replays recordings in parallel and holds the list of those that pass against those that do.
+//! Parallel replay of recordings, compared with the list of those that pass.
 //!
-//! `passing.txt` names the scenarios that pass. A test fails when one of them no longer does, and also when another one
-//! does: the list is always the truth. `GOLDEN_UPDATE=1` writes it anew; `GOLDEN=area/name` replays what matches and prints
-//! every difference.
-#![allow(clippy::print_stdout)] // what a test found is for whoever reads its output
+//! `passing.txt` lists the scenarios that pass. The test fails if one of them fails, and also if another one
+//! passes: the list is always exact. `GOLDEN_UPDATE=1` rewrites it; `GOLDEN=area/name` replays the matching
+//! scenarios and prints every difference.
+#![allow(clippy::print_stdout)] // the output is the test report
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use crate::scenario::Scenario;
 
-/// What differs in each scenario.
+/// Differences of each scenario.
 pub(crate) type Results = BTreeMap<String, Vec<String>>;
 
-/// A page that is written from the results.
+/// Page generated from the results.
 pub(crate) struct Page {
     pub(crate) path: PathBuf,
     pub(crate) text: fn(&Results) -> String,
@@ -28,7 +28,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found.map(|entry| entry.expect("a folder can be read").path()).collect()
 }
 
-/// The recordings of a folder and of the folders in it, by name.
+/// Returns the recordings in a folder and its subfolders, by name.
 fn scenarios(folder: &Path, area: &str, filter: Option<&str>) -> Vec<Scenario> {
     let mut found = Vec::new();
     for path in entries(folder) {
@@ -44,7 +44,7 @@ fn scenarios(folder: &Path, area: &str, filter: Option<&str>) -> Vec<Scenario> {
     found
 }
 
-/// Replays scenarios on all cores, each in a runtime of its own whose time is paused.
+/// Replays scenarios on all cores, each in its own runtime with paused time.
 fn replay(scenarios: &[Scenario], one: impl AsyncFn(&Scenario) -> Vec<String> + Sync) -> Results {
     let queue = Mutex::new(scenarios.iter());
     let results = Mutex::new(BTreeMap::new());
@@ -65,7 +65,7 @@ fn replay(scenarios: &[Scenario], one: impl AsyncFn(&Scenario) -> Vec<String> + 
     results.into_inner()
 }
 
-/// Replays the recordings beside `passing.txt` and fails when the list, or a page, is not the truth.
+/// Replays the recordings beside `passing.txt` and fails if the list or a page is out of date.
 pub(crate) fn judge(home: &Path, one: impl AsyncFn(&Scenario) -> Vec<String> + Sync, pages: &[Page]) {
     let filter = std::env::var("GOLDEN").ok();
     let results = replay(&scenarios(&home.join("transcripts"), "", filter.as_deref()), one);

@@ -1,6 +1,7 @@
-//! Replays recorded exchanges with a real kube-apiserver against this server, in process and in parallel.
+//! Replay of recorded exchanges with kube-apiserver against this server, in process and in parallel.
 //!
-//! [`judge`] says how, and how to update `passing.txt`. The table in `docs/conformance.md` is written and checked with it.
+//! See [`judge`] for how to update `passing.txt`. The table in `docs/conformance.md` is generated and checked
+//! with it.
 
 mod compare;
 mod judge;
@@ -12,7 +13,7 @@ use std::{collections::BTreeMap, path::Path};
 use judge::{Page, Results, judge};
 use scenario::Scenario;
 
-/// What the page says above its table.
+/// Text above the table of the page.
 const PAGE: &str = "\
 # Conformance
 
@@ -28,7 +29,7 @@ fails when it is out of date.
 |---|---:|---:|
 ";
 
-/// How many scenarios of each area are recorded and how many of them pass, as a page.
+/// Renders the page: the number of recorded and passing scenarios per area.
 fn page(results: &Results) -> String {
     let mut areas: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (name, differences) in results {

@@ -1,4 +1,4 @@
-//! JSON that remembers the order of its members: tokens are numbered by first appearance.
+//! JSON with ordered members: tokens are numbered by first appearance.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{Number, Value};
 
-/// A JSON value with ordered members.
+/// JSON value with ordered members.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -34,7 +34,7 @@ impl Json {
         }
     }
 
-    /// Numbers are compared as Python compares them: 1 and 1.0 are equal.
+    /// Compares values; 1 and 1.0 are equal.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -43,7 +43,7 @@ impl Json {
     }
 }
 
-/// Members are written in their order: a server sees the body as the recorded one saw it.
+/// Formats members in their order, so that the server gets the recorded body.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! One scenario: its requests against a server of its own, in process, in virtual time.
+//! Replay of one scenario: its requests against its own server, in process, in virtual time.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -22,7 +22,7 @@ const TOKENS: &str = "admintoken,admin,admin-uid,\"system:masters\"\n\
                       alicetoken,alice,alice-uid,\"dev\"\n\
                       bobtoken,bob,bob-uid,\"\"\n";
 
-/// A recorded scenario.
+/// Recorded scenario.
 pub(crate) struct Scenario {
     pub(crate) name: String,
     recorded: Json,
@@ -33,7 +33,7 @@ impl Scenario {
         Self { name, recorded: serde_json::from_str(text).expect("a recording is JSON") }
     }
 
-    /// The server that the recordings expect: its users, and a clock and seed that make runs alike.
+    /// Returns the builder of the server that the recordings expect: its users, and a fixed clock and seed.
     pub(crate) fn server(&self) -> Builder {
         ApiServer::builder()
             .clock(VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time")))
@@ -41,7 +41,7 @@ impl Scenario {
             .tokens(TokenFile::parse(TOKENS).expect("a token file"))
     }
 
-    /// Replays the scenario against a server; what differs, by step.
+    /// Replays the scenario against a server; returns the differences by step.
     pub(crate) async fn replay(&self, server: &ApiServer) -> Vec<String> {
         let mut peer = Peer::new(server.service());
         let mut found = Vec::new();
@@ -86,7 +86,7 @@ fn number(value: Option<&Json>) -> Option<f64> {
     }
 }
 
-/// The client of one scenario and the raw answers that later steps refer to.
+/// Client of one scenario with the raw responses that later steps refer to.
 struct Peer {
     service: ApiService,
     raw: BTreeMap<String, Json>,
@@ -111,7 +111,7 @@ impl Peer {
         Self { service, raw: BTreeMap::from([("run".to_owned(), run)]), tokens }
     }
 
-    /// Values out of earlier answers in place of `${step.a.b.0.c}`.
+    /// Replaces `${step.a.b.0.c}` by values of earlier responses.
     fn fill(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -189,7 +189,7 @@ impl Peer {
         receive(response, request.get("watch")).await
     }
 
-    /// Runs one step and gives its stable answer.
+    /// Runs one step and returns its normalised response.
     async fn observe(&mut self, step: &Json) -> Json {
         let request = step.get("request").expect("a step has a request");
         let patience = Duration::from_secs_f64(number(step.get("retry_seconds")).unwrap_or(0.0));
@@ -245,7 +245,7 @@ async fn receive(response: Response<ApiBody>, watch: Option<&Json>) -> Answer {
     let (mut parts, body) = response.into_parts();
     let streamed = http_body::Body::size_hint(&body).exact().is_none();
     if streamed {
-        // On a socket, hyper says so.
+        // On a socket, hyper sets this header.
         parts.headers.insert("transfer-encoding", http::HeaderValue::from_static("chunked"));
     }
     let status = parts.status.as_u16();
@@ -260,7 +260,7 @@ async fn receive(response: Response<ApiBody>, watch: Option<&Json>) -> Answer {
     Answer { status, headers: parts.headers, body }
 }
 
-/// Watch events until enough have come or the time is over.
+/// Collects watch events until there are enough or the time is over.
 async fn events(mut body: ApiBody, watch: &Json) -> Json {
     let count = match watch.get("count") {
         Some(Json::Number(n)) => n.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1000),
@@ -285,7 +285,7 @@ async fn events(mut body: ApiBody, watch: &Json) -> Json {
     Json::Array(events)
 }
 
-/// Percent-encodes what a URL may not hold.
+/// Percent-encodes characters that a URL must not contain.
 fn quote(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

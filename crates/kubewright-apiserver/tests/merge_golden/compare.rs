@@ -1,4 +1,4 @@
-//! Compares an answer with the recorded one, whose identities, versions and times are tokens.
+//! Comparison of a response with the recorded one, whose identities, versions and times are tokens.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn compare(want: &Value, got: &Value, path: &str, world: &mut World, out: &mut V
                 let here = format!("{path}.{key}");
                 match (want.get(key), got.get(key)) {
                     (Some(want), Some(got)) => compare(want, got, &here, world, out),
-                    // Messages with random parts were not kept.
+                    // Messages with random parts were not recorded.
                     (None, Some(_)) if key == "message" => {}
                     (want, got) => out.push(format!("{here}: want {want:?} got {got:?}")),
                 }

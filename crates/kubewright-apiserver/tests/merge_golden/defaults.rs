@@ -1,4 +1,4 @@
-//! The defaults that Deployments and Services get in the recordings; the server has its own.
+//! Defaults of Deployments and Services in the recordings, independent of the server's.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
-//! Recorded exchanges with a real kube-apiserver, replayed with the pure functions of this crate.
+//! Replay of recorded exchanges with kube-apiserver, using only the pure functions of this crate.
 //!
-//! A [`World`](world::World) holds the objects of one scenario and answers just enough of the API to reach patches,
-//! apply, field validation and the checks of custom resources. Steps that are about something else (options,
-//! names, media types, the validation rules of built-in types) are skipped by name below; the server's own replay
-//! covers them.
+//! A [`World`](world::World) has the objects of one scenario and implements just enough of the API for
+//! patches, apply, field validation and the validation of custom resources. Steps about something else
+//! (options, names, media types, validation of built-in types) are skipped by name below; the replay against
+//! the server covers them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,11 +13,11 @@ mod world;
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use kubewright_apiserver::schema::{Gvk, Schemas, canonical};
+use kubewright_schema::{Gvk, Schemas, canonical};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// Steps that are not about merging, by scenario.
+/// Skipped steps, which are not about merging, by scenario.
 const SKIPPED: &[(&str, &[&str])] = &[
     (
         "apply/bad-requests",
@@ -69,23 +69,23 @@ const SKIPPED: &[(&str, &[&str])] = &[
     ("crd/prune-unknown-fields", &["bad-mode"]),
 ];
 
-/// The bodies of a transcript as they were written: field validation reports in the order of the document.
+/// Bodies of a transcript as written: field validation reports in document order.
 #[derive(Deserialize)]
-struct Written {
-    steps: Vec<WrittenStep>,
+struct RawTranscript {
+    steps: Vec<RawStep>,
 }
 
 #[derive(Deserialize)]
-struct WrittenStep {
-    request: WrittenRequest,
+struct RawStep {
+    request: RawRequest,
 }
 
 #[derive(Deserialize)]
-struct WrittenRequest {
+struct RawRequest {
     body: Option<Box<RawValue>>,
 }
 
-fn transcripts() -> Vec<(String, Value, Written)> {
+fn transcripts() -> Vec<(String, Value, RawTranscript)> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/transcripts");
     let ours = [
         "apply",
@@ -119,7 +119,7 @@ fn transcripts() -> Vec<(String, Value, Written)> {
 }
 
 #[test]
-fn recorded_exchanges_come_out_the_same() {
+fn recorded_exchanges_replay_identically() {
     let mut problems = Vec::new();
     let (mut scenarios, mut steps) = (0, 0);
     for (name, transcript, written) in transcripts() {
@@ -152,8 +152,7 @@ fn skipped_steps_exist() {
     }
 }
 
-/// Whatever the real server answers with is in the form that Go writes, so bringing it into that form must change
-/// nothing.
+/// Responses of kube-apiserver are in canonical form, so canonicalising them must not change them.
 #[test]
 fn recorded_objects_are_in_canonical_form() {
     let mut seen = 0;
@@ -169,7 +168,7 @@ fn recorded_objects_are_in_canonical_form() {
             };
             let mut again = body.clone();
             canonical::canonicalise(&schema, &mut again);
-            canonical::forget_empty(&schema, &mut again);
+            canonical::nullify_empty(&schema, &mut again);
             assert_eq!(&again, body, "{name} {}", step["id"]);
             seen += 1;
         }

@@ -1,20 +1,18 @@
-//! Just enough of an API server to walk a scenario: objects in a map, no storage, no network.
+//! Minimal API server for scenarios: objects in a map, no storage, no network.
 
 use std::collections::BTreeMap;
 
-use kubewright_apiserver::{
-    apply::{ApplyError, FieldManager, FieldSet, keep_times_of_unchanged, scale},
+use kubewright_schema::{
+    Gvk, Schemas, TypeRef,
+    apply::{ApplyError, FieldManager, FieldSet, keep_times_if_unchanged, scale},
+    body::{self, BodyError, Decoded, Format, Limits},
+    canonical,
+    default::apply_defaults,
+    field::{self, FieldError},
+    lists,
     patch::{self, PatchError},
-    schema::{
-        Gvk, Schemas, TypeRef,
-        body::{self, BodyError, Decoded, Format, Limits},
-        canonical,
-        default::apply_defaults,
-        field::{self, FieldError},
-        lists,
-        prune::prune,
-        validate::Validator,
-    },
+    prune::prune,
+    validate::Validator,
 };
 use serde_json::{Map, Value, json};
 
@@ -23,7 +21,7 @@ use crate::defaults;
 const NOW: &str = "2026-08-20T00:00:00Z";
 const RUN: &str = "r4nd0m";
 
-/// What a request is answered with.
+/// Response to a request.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
@@ -36,9 +34,9 @@ impl From<(u16, Value)> for Answer {
     }
 }
 
-type Refusal = (u16, Value);
+type Rejection = (u16, Value);
 
-/// The type behind a path.
+/// Type of a resource.
 #[derive(Clone)]
 struct Type {
     gvk: Gvk,
@@ -66,7 +64,7 @@ pub(crate) struct World {
     version: u64,
 }
 
-fn status(code: u16, message: &str, reason: Option<&str>, details: Value) -> Refusal {
+fn status(code: u16, message: &str, reason: Option<&str>, details: Value) -> Rejection {
     let mut body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                           "message": message, "code": code});
     if let Some(reason) = reason {
@@ -78,17 +76,17 @@ fn status(code: u16, message: &str, reason: Option<&str>, details: Value) -> Ref
     (code, body)
 }
 
-fn bad_request(message: &str) -> Refusal {
+fn bad_request(message: &str) -> Rejection {
     status(400, message, Some("BadRequest"), Value::Null)
 }
 
-fn invalid_patch(detail: &str, printed: &str) -> Refusal {
+fn invalid_patch(detail: &str, printed: &str) -> Rejection {
     let error = FieldError::new(field::ErrorKind::Invalid, "patch", printed, detail);
     let causes = json!([{"reason": error.kind.reason(), "message": error.message(), "field": error.field}]);
     status(422, &format!(" \"\" is invalid: {error}"), Some("Invalid"), json!({"causes": causes}))
 }
 
-fn refuse_apply(error: &ApplyError) -> Refusal {
+fn apply_rejection(error: &ApplyError) -> Rejection {
     let message = error.to_string();
     match error {
         ApplyError::Conflict(conflicts) => {
@@ -106,7 +104,7 @@ fn refuse_apply(error: &ApplyError) -> Refusal {
     }
 }
 
-fn refuse_patch(error: &PatchError) -> Refusal {
+fn patch_rejection(error: &PatchError) -> Rejection {
     let reason = match error {
         PatchError::BadRequest(_) => Some("BadRequest"),
         PatchError::Unprocessable(_) => Some("Invalid"),
@@ -126,7 +124,7 @@ impl World {
         self.raw.insert(step.to_owned(), answer.body.clone());
     }
 
-    /// Whether a recorded text stands for this one; a token means the same everywhere in a scenario.
+    /// Returns whether a recorded text matches this one; a token has the same value everywhere in a scenario.
     pub(crate) fn same_text(&mut self, want: &str, got: &str) -> bool {
         let want = want.replace("<id>", RUN);
         if want == got || want == "<time>" {
@@ -151,7 +149,7 @@ impl World {
         out
     }
 
-    /// Answers a request; `written` is its JSON body as it was written, keys in their order.
+    /// Answers a request; `written` is its JSON body as written, with keys in order.
     pub(crate) fn answer(&mut self, request: &Value, written: &str) -> Answer {
         let path = self.fill(request["path"].as_str().unwrap());
         let text = match request.get("text").and_then(Value::as_str) {
@@ -226,7 +224,7 @@ impl World {
         Type { schema: Schemas::builtin().lookup(&gvk).unwrap(), gvk, validator: None }
     }
 
-    fn serve(&mut self, request: &Request<'_>) -> Result<Answer, Refusal> {
+    fn serve(&mut self, request: &Request<'_>) -> Result<Answer, Rejection> {
         match (request.method, &request.name) {
             ("POST", _) => self.create(request),
             ("GET", Some(_)) => Ok((200, self.read(request)).into()),
@@ -253,7 +251,7 @@ impl World {
         defaulted(&request.kind, self.objects[&request.key].clone())
     }
 
-    fn create(&mut self, request: &Request<'_>) -> Result<Answer, Refusal> {
+    fn create(&mut self, request: &Request<'_>) -> Result<Answer, Rejection> {
         let kind = &request.kind;
         let format = if request.content_type.contains("yaml") { Format::Yaml } else { Format::Json };
         let typed = kind.validator.is_none().then_some((&*kind.schema, &*kind.gvk.kind));
@@ -273,7 +271,7 @@ impl World {
         Ok(Answer { status: 201, body: object, warnings })
     }
 
-    fn patch(&mut self, request: &Request<'_>) -> Result<Answer, Refusal> {
+    fn patch(&mut self, request: &Request<'_>) -> Result<Answer, Rejection> {
         let kind = &request.kind;
         let live = self.objects.get(&request.key).cloned();
         if request.content_type.contains("apply") {
@@ -282,14 +280,14 @@ impl World {
             let object = self.finish(request, live.as_ref(), config, |fields, config| {
                 fields
                     .apply(live.as_ref(), &config, &request.manager, force)
-                    .map_err(|error| refuse_apply(&error))
+                    .map_err(|error| apply_rejection(&error))
             })?;
             let status = if live.is_some() { 200 } else { 201 };
             return Ok((status, self.store(request.key.clone(), object)).into());
         }
         let live = live.unwrap();
         let decoded =
-            patch::decode(&request.body, &Limits::default()).map_err(|error| refuse_patch(&error))?;
+            patch::decode(&request.body, &Limits::default()).map_err(|error| patch_rejection(&error))?;
         let (patch, mut findings) = (decoded.value.clone(), decoded.findings.clone());
         let patched = if request.content_type.contains("json-patch") {
             patch::json::apply(live.clone(), &patch)
@@ -298,7 +296,7 @@ impl World {
         } else {
             patch::merge::apply(live.clone(), patch.clone())
         };
-        let mut patched = patched.map_err(|error| refuse_patch(&error))?;
+        let mut patched = patched.map_err(|error| patch_rejection(&error))?;
         if request.content_type.contains("json-patch") {
             findings = patch::json::findings(&decoded);
         }
@@ -310,7 +308,7 @@ impl World {
             checked.map_err(refuse)?.findings
         });
         let printed = if request.content_type.contains("strategic") {
-            body::printed(&patch)
+            body::go_string(&patch)
         } else {
             patched.to_string()
         };
@@ -322,22 +320,23 @@ impl World {
         Ok(Answer { status: 200, body: self.store(request.key.clone(), object), warnings })
     }
 
-    /// Everything between the writer's object and the stored one.
+    /// Processes an object from the request to the stored form.
     fn finish(
         &mut self,
         request: &Request<'_>,
         live: Option<&Value>,
         new: Value,
-        track: impl FnOnce(&FieldManager<'_>, Value) -> Result<Value, Refusal>,
-    ) -> Result<Value, Refusal> {
+        track: impl FnOnce(&FieldManager<'_>, Value) -> Result<Value, Rejection>,
+    ) -> Result<Value, Rejection> {
         let kind = &request.kind;
         let reset = match (&*request.subresource, &kind.validator) {
-            ("status", None) => FieldSet::of_fields([&["spec"][..], &["metadata", "labels"]]),
-            (_, None) => FieldSet::of_fields([&["status"][..]]),
+            ("status", None) => FieldSet::from_field_names([&["spec"][..], &["metadata", "labels"]]),
+            (_, None) => FieldSet::from_field_names([&["status"][..]]),
             _ => FieldSet::new(),
         };
-        let fields =
-            FieldManager::new(&kind.schema, &kind.gvk, NOW).subresource(&request.subresource).reset(&reset);
+        let fields = FieldManager::new(&kind.schema, &kind.gvk, NOW)
+            .with_subresource(&request.subresource)
+            .with_reset_fields(&reset);
         let is_apply = request.content_type.contains("apply");
         let prepare = |object: Value| {
             let mut object = defaulted(kind, object);
@@ -387,7 +386,7 @@ impl World {
                 object["metadata"][field] = value.clone();
             }
         }
-        keep_times_of_unchanged(live, object);
+        keep_times_if_unchanged(live, object);
         if has_generation
             && (live["spec"] != object["spec"]
                 || (request.kind.validator.is_some() && other_content(live) != other_content(object)))
@@ -396,7 +395,7 @@ impl World {
         }
     }
 
-    /// Stores a changed object under a new version.
+    /// Stores a changed object with a new version.
     fn store(&mut self, key: String, mut object: Value) -> Value {
         if self.objects.get(&key) != Some(&object) {
             self.version += 1;
@@ -406,7 +405,7 @@ impl World {
         object
     }
 
-    fn apply_scale(&mut self, request: &Request<'_>) -> Result<Answer, Refusal> {
+    fn apply_scale(&mut self, request: &Request<'_>) -> Result<Answer, Rejection> {
         let parent = self.objects[&request.key].clone();
         let api_version = request.kind.gvk.api_version();
         let paths = BTreeMap::from([(api_version.clone(), Some(scale::spec_replicas()))]);
@@ -418,11 +417,11 @@ impl World {
                               "spec": {"replicas": parent["spec"]["replicas"]}});
         scale::to_scale(entries, &paths).unwrap().write_to(&mut live);
         let force = request.query.get("force").is_some_and(|force| force == "true");
-        let fields = FieldManager::new(&schema, &gvk, NOW).subresource("scale");
+        let fields = FieldManager::new(&schema, &gvk, NOW).with_subresource("scale");
         let config = apply_body(&request.body)?;
         let mut applied = fields
             .apply(Some(&live), &config, &request.manager, force)
-            .map_err(|error| refuse_apply(&error))?;
+            .map_err(|error| apply_rejection(&error))?;
         let mut object = parent.clone();
         object["spec"]["replicas"] = applied["spec"]["replicas"].clone();
         scale::to_parent(entries, &applied["metadata"]["managedFields"], &api_version, &paths)
@@ -448,7 +447,7 @@ fn defaulted(kind: &Type, mut object: Value) -> Value {
     object
 }
 
-fn apply_body(body: &[u8]) -> Result<Value, Refusal> {
+fn apply_body(body: &[u8]) -> Result<Value, Rejection> {
     let decoded = body::decode(body, Format::Yaml, None, &Limits::default())
         .map_err(|error| bad_request(&format!("error encoding patch: {error}")))?;
     if !decoded.value.is_object() {
@@ -460,7 +459,7 @@ fn apply_body(body: &[u8]) -> Result<Value, Refusal> {
     Ok(decoded.value)
 }
 
-fn cannot_handle(kind: &Type, reason: &str) -> Refusal {
+fn cannot_handle(kind: &Type, reason: &str) -> Rejection {
     let Gvk { version, kind, .. } = &kind.gvk;
     bad_request(&format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {reason}"))
 }
@@ -473,7 +472,7 @@ fn field_validation<'f>(request: &Request<'_>, findings: &'f [String]) -> Result
     }
 }
 
-fn invalid(kind: &Type, object: &Value, errors: &[FieldError]) -> Refusal {
+fn invalid(kind: &Type, object: &Value, errors: &[FieldError]) -> Rejection {
     let causes: Vec<_> = errors
         .iter()
         .map(|e| json!({"reason": e.kind.reason(), "message": e.message(), "field": e.field}))

@@ -1,4 +1,4 @@
-# apply, on the client's side and on the server's.
+# apply, client-side and server-side.
 $ cat > app.yaml <<END
 > apiVersion: v1
 > kind: ConfigMap
@@ -93,7 +93,7 @@ $ kubectl diff --server-side --field-manager=them -f theirs.yaml
 $ kubectl apply --server-side --field-manager=them -f theirs.yaml -o jsonpath='{.data.a}{"\n"}'
 theirs
 
-# Fields that nobody knows.
+# Unknown fields.
 $ cat > typo.yaml <<END
 > apiVersion: v1
 > kind: ConfigMap

@@ -1,4 +1,4 @@
-# The cluster itself, nodes, and who may do what.
+# Cluster information, nodes and authorization.
 $ kubectl version
 Client Version: v1.*
 Kustomize Version: *

@@ -1,4 +1,4 @@
-# Custom resources: they come, are explained, used like any other, and go.
+# Custom resources: definition, explain, use, deletion.
 $ cat > crd.yaml <<END
 > apiVersion: apiextensions.k8s.io/v1
 > kind: CustomResourceDefinition

@@ -1,4 +1,4 @@
-# delete in all its forms, and waiting. There are no controllers here: who owns what is collected by nobody.
+# delete in all its forms, and wait. There are no controllers here, so dependents are not collected.
 $ kubectl create configmap a
 configmap/a created
 $ kubectl delete configmap a

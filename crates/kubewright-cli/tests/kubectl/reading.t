@@ -1,4 +1,4 @@
-# get in every form that people use.
+# get in its common forms.
 $ kubectl create configmap b --from-literal=x=2
 configmap/b created
 $ kubectl create configmap a --from-literal=x=1 --from-literal=z=1

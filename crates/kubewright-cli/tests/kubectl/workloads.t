@@ -1,4 +1,4 @@
-# Workloads, without anybody who would run them.
+# Workloads without controllers.
 $ kubectl run one --image=busybox --env=A=1 --port=80 -- sleep 1
 pod/one created
 $ kubectl get pod one -o jsonpath='{.spec.containers[0].args} {.spec.containers[0].ports[0].containerPort} {.spec.restartPolicy}{"\n"}'

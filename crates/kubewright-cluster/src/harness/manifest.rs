@@ -1,4 +1,4 @@
-//! What can be applied: text, a typed object, or several.
+//! Manifests: text, a typed object, or several.
 
 use kube::{Resource, core::DynamicObject};
 use kubewright::scheme::Scheme;
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::HarnessError;
 
-/// Something that a test can [apply](crate::Cluster::apply): YAML or JSON text, an object of a Rust type or a
+/// Objects that a test can [apply](crate::Cluster::apply): YAML or JSON text, an object of a Rust type or a
 /// `DynamicObject` (by value or by reference), or an iterator of objects.
 ///
-/// `Form` is how the compiler tells these apart; it is never written out.
+/// `Form` keeps the implementations apart; it is inferred.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -29,22 +29,23 @@ use super::HarnessError;
     note = "text, `&K`, `K` and iterators of those can be applied, where `K` is a Kubernetes object"
 )]
 pub trait Manifest<Form> {
-    /// The objects in it.
+    /// The objects of the manifest.
     fn objects(self) -> Result<Vec<DynamicObject>, HarnessError>;
 }
 
-/// The forms of a manifest.
+/// Forms of a manifest.
 pub mod form {
     /// YAML or JSON.
     #[derive(Debug)]
     pub enum Text {}
     /// One object.
+    /// One object.
     #[derive(Debug)]
     pub enum Object {}
-    /// One object that is borrowed.
+    /// One borrowed object.
     #[derive(Debug)]
     pub enum Borrowed {}
-    /// Several, each of this form.
+    /// Several objects, each of form `F`.
     #[derive(Debug)]
     pub struct Several<F>(std::convert::Infallible, std::marker::PhantomData<F>);
 }
@@ -90,7 +91,7 @@ where
 fn unstructured<K: Resource + Serialize>(object: &K) -> Result<DynamicObject, HarnessError> {
     let mut value = serde_json::to_value(object)?;
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        // Who owns which field is the server's to say; an object that was read has it in it.
+        // Server-side apply rejects objects with managed fields, which read objects have.
         metadata.remove("managedFields");
     }
     let object: DynamicObject = serde_json::from_value(value)?;

@@ -1,4 +1,4 @@
-//! What tests do with a cluster: apply, look, wait, let time pass.
+//! Test harness: applies and reads objects, waits, and advances time.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -18,14 +18,14 @@
 //! # kubewright_cluster::testing::Setup::new("doc").run(a_namespace_is_emptied).unwrap();
 //! ```
 //!
-//! The attribute [`test`](macro@crate::test) gives a test its cluster and prints what happened when it fails.
+//! The attribute [`test`](macro@crate::test) gives a test its cluster and prints a report when it fails.
 //!
 //! # Pitfalls
-//! - Waiting is cheap only where time is paused and the cluster follows it, as it is under the attribute (by hand:
-//!   [`ClusterBuilder::virtual_time`](crate::ClusterBuilder::virtual_time) in a `#[tokio::test(start_paused = true)]`).
-//!   Otherwise a second is a second.
-//! - [`advance`](Cluster::advance) lets time pass step by step, timer by timer. `tokio::time::advance` jumps, and
-//!   whatever should have happened in between happens afterwards.
+//! - Waiting is cheap only in paused time that the cluster follows, as under the attribute (by hand:
+//!   [`ClusterBuilder::virtual_time`](crate::ClusterBuilder::virtual_time) in a `#[tokio::test(start_paused =
+//!   true)]`). Otherwise it takes real time.
+//! - [`advance`](Cluster::advance) fires timers one by one. `tokio::time::advance` jumps, and timers in
+//!   between fire afterwards.
 
 mod changes;
 mod cut_off;
@@ -49,45 +49,45 @@ use kubewright::{
 use serde_json::Value;
 
 #[cfg(feature = "test")]
-pub(crate) use self::report::Witness;
-pub(crate) use self::{changes::Changes, report::Journals, watched::Watched};
+pub(crate) use self::report::Reporter;
+pub(crate) use self::{changes::Changes, report::Journals, watched::ChangeWatcher};
 pub use self::{manifest::Manifest, operator::Operator};
 use crate::Cluster;
 
-/// Who applies what a test applies.
+/// Field manager of applied objects.
 const FIELD_MANAGER: &str = "kubewright-test";
-/// How long a condition may take to come true: in virtual time, and where time costs time.
-const PATIENCE: Duration = Duration::from_hours(1);
-const REAL_PATIENCE: Duration = Duration::from_mins(1);
-/// How often it is looked at.
-const POLL: Duration = Duration::from_millis(100);
+/// Time-out of conditions: in virtual time, and in real time.
+const TIMEOUT: Duration = Duration::from_hours(1);
+const REAL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Interval of polling a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What went wrong between a test and its cluster.
+/// Error of a test's operation on its cluster.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HarnessError {
-    /// A manifest cannot be read.
+    /// A manifest cannot be decoded.
     #[error(transparent)]
     Manifest(#[from] DecodeError),
-    /// A manifest cannot be written as an object.
+    /// An object cannot be encoded.
     #[error("an object of the manifest cannot be written as JSON: {0}")]
     Encode(#[from] serde_json::Error),
-    /// The server does not serve a kind.
+    /// The server does not serve the kind.
     #[error(transparent)]
     Kind(#[from] MapperError),
-    /// The server refused.
+    /// The server refused the request.
     #[error(transparent)]
     Refused(#[from] ApiError),
-    /// The server refused.
+    /// The server refused the request.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// An object does not say what it is.
+    /// An object has no `apiVersion` and `kind`.
     #[error("the object {name:?} has no apiVersion and kind: set `types`, or apply a typed object")]
     Untyped {
         /// Its name.
         name: String,
     },
-    /// There is no such object.
+    /// The object does not exist.
     #[error("there is no {kind} {key}")]
     Missing {
         /// Its kind.
@@ -95,36 +95,36 @@ pub enum HarnessError {
         /// Its key.
         key: String,
     },
-    /// Not a key.
+    /// The text is no object key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The cluster goes on changing.
+    /// The cluster keeps changing.
     #[error(
-        "the cluster has not settled after {waited:?}; what changed last: {last}. \
-         A controller may be fighting with another, or with itself"
+        "the cluster has not settled after {waited:?}; the last change: {last}. \
+         A controller may conflict with another one, or with itself"
     )]
-    Restless {
-        /// How long it was waited for.
+    NotSettled {
+        /// How long the test waited.
         waited: Duration,
         /// The resource, key and version of the last change.
         last: String,
     },
-    /// An operator did not start, or did not stop as it should.
+    /// An operator did not start, or failed.
     #[error("the operator did not run: {0}")]
     Operator(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Something did not come true.
+    /// A condition was not met in time.
     #[error("{what} has not come true after {waited:?}")]
-    Never {
-        /// What was waited for.
+    ConditionTimeout {
+        /// The condition.
         what: String,
-        /// For how long.
+        /// How long the test waited.
         waited: Duration,
     },
 }
 
 impl Cluster {
-    /// Applies objects, as `kubectl apply --server-side` does: YAML, a typed object, or several; see [`Manifest`]. Those
-    /// that name no namespace and need one go to `default`.
+    /// Applies objects, as `kubectl apply --server-side` does: YAML, a typed object, or several; see
+    /// [`Manifest`]. Namespaced objects without a namespace go to `default`.
     pub async fn apply<Form>(
         &self,
         manifest: impl Manifest<Form>,
@@ -143,22 +143,22 @@ impl Cluster {
         Ok(applied)
     }
 
-    /// Where an object goes. A real server announces a new kind a moment after it is established.
+    /// Returns the client for an object. A real server announces a new kind a moment after it is established.
     async fn resource_of(&self, object: &DynamicObject) -> Result<ResourceClient, HarnessError> {
         let started = tokio::time::Instant::now();
         loop {
             match self.clients().dynamic().object(object).await {
                 Err(error)
-                    if error.is_no_match() && self.is_attached() && started.elapsed() < REAL_PATIENCE / 6 =>
+                    if error.is_no_match() && self.is_attached() && started.elapsed() < REAL_TIMEOUT / 6 =>
                 {
-                    tokio::time::sleep(POLL).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 found => return Ok(found?),
             }
         }
     }
 
-    /// Waits until the kind that a definition defines is served.
+    /// Waits until a definition is established.
     async fn established(&self, definitions: &ResourceClient, name: &str) -> Result<(), HarnessError> {
         let what = format!("that CustomResourceDefinition {name} is established");
         self.eventually(&what, async |_| {
@@ -171,7 +171,7 @@ impl Cluster {
         .await
     }
 
-    /// An object; `namespace/name`, or `name` where there are no namespaces.
+    /// Returns an object by its key: `namespace/name`, or `name` if it is cluster-scoped.
     pub async fn get<K>(&self, key: &str) -> Result<K, HarnessError>
     where
         K: Object + Resource<DynamicType = ()>,
@@ -180,7 +180,7 @@ impl Cluster {
         found.ok_or_else(|| HarnessError::Missing { kind: K::kind(&()).into_owned(), key: key.to_owned() })
     }
 
-    /// An object, if it exists.
+    /// Returns an object if it exists.
     pub async fn find<K>(&self, key: &str) -> Result<Option<K>, HarnessError>
     where
         K: Object + Resource<DynamicType = ()>,
@@ -189,7 +189,7 @@ impl Cluster {
         Ok(found.map(|object| (*object).clone()))
     }
 
-    /// Deletes an object. One that is gone already is deleted.
+    /// Deletes an object if it exists.
     pub async fn delete<K>(&self, key: &str) -> Result<(), HarnessError>
     where
         K: Object + Resource<DynamicType = ()>,
@@ -198,37 +198,40 @@ impl Cluster {
         Ok(self.live().delete(&object).await?)
     }
 
-    /// Reads and writes without a cache: a test looks at what the server has.
+    /// Client without a cache: tests read what the server has.
     fn live(&self) -> CachedClient {
         CachedClient::new(&Caches::new(self.client())).field_owner(FIELD_MANAGER).live()
     }
 
-    /// Waits until nothing has changed for a while. Events and heartbeats do not count.
+    /// Waits until nothing has changed for a while. Events and heartbeats are ignored.
     ///
-    /// In the process that is thirty seconds of cluster time. It covers the first twelve retries of a key that fails; what
-    /// is due later, such as the next run of a `CronJob` or the end of a lease, is the future, and
-    /// [`advance`](Self::advance) goes there. On a real control plane it is a second and a half of everybody's time, longer
-    /// while something is being deleted.
+    /// In process that is thirty seconds of cluster time, which covers the first twelve retries of a failing
+    /// key; use [`advance`](Self::advance) for what is due later, such as the next run of a `CronJob` or the
+    /// expiry of a lease. On a real control plane it is 1.5 seconds of real time, longer while objects are
+    /// being deleted.
     pub async fn settled(&self) -> Result<(), HarnessError> {
         self.changes().settled().await
     }
 
-    /// Waits until a question has an answer. `what` is for the error.
+    /// Polls until `poll` returns a value. `what` names the condition in the error.
     pub async fn eventually<T>(
         &self,
         what: &str,
-        mut ask: impl AsyncFnMut(&Self) -> Result<Option<T>, HarnessError>,
+        mut poll: impl AsyncFnMut(&Self) -> Result<Option<T>, HarnessError>,
     ) -> Result<T, HarnessError> {
         let started = tokio::time::Instant::now();
-        let patience = if self.is_attached() { REAL_PATIENCE } else { PATIENCE };
+        let timeout = if self.is_attached() { REAL_TIMEOUT } else { TIMEOUT };
         loop {
-            if let Some(answer) = ask(self).await? {
+            if let Some(answer) = poll(self).await? {
                 return Ok(answer);
             }
-            if started.elapsed() > patience {
-                return Err(HarnessError::Never { what: what.to_owned(), waited: started.elapsed() });
+            if started.elapsed() > timeout {
+                return Err(HarnessError::ConditionTimeout {
+                    what: what.to_owned(),
+                    waited: started.elapsed(),
+                });
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Operators at work in a cluster.
+//! Operators that run in a cluster.
 
 use kubewright::manager::{ManagerBuilder, ManagerHandle};
 use tokio::task::JoinHandle;
@@ -6,10 +6,10 @@ use tokio::task::JoinHandle;
 use super::HarnessError;
 use crate::Cluster;
 
-/// An operator that runs in a cluster. Dropping it kills it, as a node that loses power does;
-/// [`stop`](Self::stop) lets it finish, as SIGTERM does.
+/// Operator that runs in a cluster. Dropping it aborts it, as a crash does; [`stop`](Self::stop) stops it
+/// gracefully, as SIGTERM does.
 #[derive(Debug)]
-#[must_use = "an operator that is dropped is killed"]
+#[must_use = "an operator that is dropped is aborted"]
 pub struct Operator {
     handle: ManagerHandle,
     task: JoinHandle<Result<(), kubewright::Error>>,
@@ -26,12 +26,12 @@ impl Operator {
         self.task.is_finished()
     }
 
-    /// Asks it to stop, waits until it has, and says how it ended.
+    /// Stops the operator gracefully and returns how it ended.
     pub async fn stop(mut self) -> Result<(), HarnessError> {
         self.handle.stop();
         match (&mut self.task).await {
             Ok(ended) => ended.map_err(|error| HarnessError::Operator(error.into())),
-            Err(died) => std::panic::resume_unwind(died.into_panic()),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 }
@@ -43,13 +43,13 @@ impl Drop for Operator {
 }
 
 impl Cluster {
-    /// Runs an operator in the cluster, with the cluster's client and time and without signals. What its controllers do
-    /// is part of what a failed test prints.
+    /// Runs an operator in the cluster, with the cluster's client and clock and without signals. The
+    /// reconciles of its controllers are part of the report of a failed test.
     pub async fn run(&self, operator: ManagerBuilder) -> Result<Operator, HarnessError> {
-        self.run_through(operator, self.client()).await
+        self.run_with_client(operator, self.client()).await
     }
 
-    pub(super) async fn run_through(
+    pub(super) async fn run_with_client(
         &self,
         operator: ManagerBuilder,
         client: kube::Client,

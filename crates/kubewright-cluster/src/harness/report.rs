@@ -1,8 +1,6 @@
-//! What a failed test prints: the objects that it changed, the events, the last reconciles; all in cluster time.
+//! Report of a failed test: changed objects, events and the last reconciles, in cluster time.
 //!
-//! It answers the three questions that people ask next, without a second run: how does it look, what did the cluster say
-//! about it, and who did what. Objects that every cluster has are left out, and so is all data: a Secret is named, not
-//! shown.
+//! Objects that every cluster has are left out, and so is all data: a Secret is named, not shown.
 
 use std::fmt;
 
@@ -16,20 +14,20 @@ use kubewright::{
 
 use super::{
     changes::Changes,
-    seen::Seen,
+    seen::ChangedObject,
     table::{Table, short},
 };
 use crate::Cluster;
 
-/// How many of each are printed.
+/// Maximum numbers of rows.
 const OBJECTS: usize = 40;
 const EVENTS: usize = 25;
 const RECONCILES: usize = 30;
-/// The longest text in a table.
+/// Maximum length of a text in a table.
 const TEXT: usize = 240;
 
-/// What the controllers of a cluster have done lately: the operators' and, apart from them because there are so many, the
-/// built-in ones'.
+/// Journals of the operators' controllers and, separately because there are so many entries, of the built-in
+/// ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Journals {
     pub(crate) operators: Journal,
@@ -42,18 +40,18 @@ impl Default for Journals {
     }
 }
 
-/// Somebody who can tell about a cluster after a test has dropped it.
-pub(crate) struct Witness {
+/// Reports on a cluster, even after the test has dropped it.
+pub(crate) struct Reporter {
     changes: Changes,
     client: Client,
     clock: Clock,
     journals: Journals,
-    /// When the test began.
+    /// When the test started.
     began: Timestamp,
 }
 
-impl Witness {
-    pub(crate) fn of(cluster: &Cluster) -> Self {
+impl Reporter {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
         Self {
             changes: cluster.changes().clone(),
             client: cluster.client(),
@@ -65,7 +63,7 @@ impl Witness {
 
     pub(crate) async fn report(&self) -> Report {
         let mut objects = self.changes.objects(4 * OBJECTS).await;
-        objects.retain(|seen| !seen.is_furniture());
+        objects.retain(|object| !object.is_cluster_default());
         let (operators, controllers) = (&self.journals.operators, &self.journals.controllers);
         Report {
             began: self.began,
@@ -73,13 +71,13 @@ impl Witness {
             objects,
             events: self.events().await,
             operators: operators.last(RECONCILES),
-            controllers: told(controllers),
+            controllers: recent_reconciles(controllers),
         }
     }
 
     async fn events(&self) -> Vec<Event> {
         let listed = Api::<Event>::all(self.client.clone()).list(&ListParams::default()).await;
-        // Whoever fails to tell of a failure keeps quiet about it: the failure itself is printed.
+        // Errors are ignored here: the failure of the test itself is printed.
         let mut events = listed.map(|list| list.items).unwrap_or_default();
         events.retain(|event| {
             event.type_.as_deref() == Some("Warning") || event.involved_object.kind.as_deref() != Some("Node")
@@ -89,8 +87,8 @@ impl Witness {
     }
 }
 
-/// The reconciles of the built-in controllers but for those that every heartbeat of a node causes.
-fn told(journal: &Journal) -> Vec<Reconciled> {
+/// The last reconciles of the built-in controllers without those caused by heartbeats of nodes.
+fn recent_reconciles(journal: &Journal) -> Vec<Reconciled> {
     let mut entries = journal.last(usize::MAX);
     entries.retain(|one| {
         let failed = matches!(one.ended, Ended::Failed(_) | Ended::GaveUp(_));
@@ -99,24 +97,24 @@ fn told(journal: &Journal) -> Vec<Reconciled> {
     entries.split_off(entries.len().saturating_sub(RECONCILES))
 }
 
-/// When an event happened last.
+/// When an event was last observed.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
     let last = event.last_timestamp.as_ref().map(|time| time.0);
     series.map(|time| time.0).or(last).or_else(|| event.event_time.as_ref().map(|time| time.0))
 }
 
-/// The state of a cluster, for people.
+/// State of a cluster, in human-readable form.
 pub(crate) struct Report {
     began: Timestamp,
     now: Timestamp,
-    objects: Vec<Seen>,
+    objects: Vec<ChangedObject>,
     events: Vec<Event>,
     operators: Vec<Reconciled>,
     controllers: Vec<Reconciled>,
 }
 
-/// The newest of a list, and how a heading says how many there are.
+/// The newest items, and their number for the heading.
 fn newest<T>(all: &[T], limit: usize) -> (&[T], String) {
     let left_out = all.len().saturating_sub(limit);
     let counted =
@@ -127,12 +125,12 @@ fn newest<T>(all: &[T], limit: usize) -> (&[T], String) {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let passed = (self.now.duration_since(self.began).as_secs_f64() * 1000.0).round() / 1000.0;
-        writeln!(f, "the cluster at {}, {passed} s after the test began", moment(self.now))?;
+        writeln!(f, "the cluster at {}, {passed} s after the test began", format_time(self.now))?;
 
         let (objects, counted) = newest(&self.objects, OBJECTS);
         writeln!(f, "\nobjects that changed, newest last ({counted}):")?;
-        for seen in objects {
-            seen.fmt(f)?;
+        for object in objects {
+            object.fmt(f)?;
         }
 
         let (events, counted) = newest(&self.events, EVENTS);
@@ -152,7 +150,7 @@ impl fmt::Display for Report {
             let times = times.map(|count| format!(" (×{count})")).unwrap_or_default();
             let message = event.message.as_deref().unwrap_or_default();
             table.row([
-                last_seen(event).map(moment).unwrap_or_default(),
+                last_seen(event).map(format_time).unwrap_or_default(),
                 event.type_.clone().unwrap_or_default(),
                 event.reason.clone().unwrap_or_default(),
                 about,
@@ -170,7 +168,7 @@ impl fmt::Display for Report {
             for one in all {
                 let tried = if one.retries > 0 { format!(" (retry {})", one.retries) } else { String::new() };
                 table.row([
-                    moment(one.at),
+                    format_time(one.at),
                     one.controller.to_string(),
                     one.key.to_string(),
                     format!("{} {}{tried}", one.source, one.cause),
@@ -188,16 +186,16 @@ fn namespaced(namespace: Option<&str>, name: &str) -> String {
     namespace.filter(|namespace| !namespace.is_empty()).map_or(name.to_owned(), |ns| format!("{ns}/{name}"))
 }
 
-/// A time to the millisecond: enough to tell what came first, short enough for a column.
-fn moment(time: Timestamp) -> String {
+/// A time in milliseconds.
+fn format_time(time: Timestamp) -> String {
     format!("{time:.3}")
 }
 
 impl Cluster {
-    /// What a failed test prints: the objects that have changed since the cluster started (status and conditions), the
-    /// events, and the last reconciles. For a look in between, and for tests that are not made by the attribute.
+    /// Returns the report of a failed test: the objects that have changed since the cluster started (status
+    /// and conditions), the events, and the last reconciles. For tests without the attribute.
     pub async fn report(&self) -> String {
-        Witness::of(self).report().await.to_string()
+        Reporter::new(self).report().await.to_string()
     }
 }
 

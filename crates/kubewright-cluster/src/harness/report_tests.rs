@@ -10,7 +10,7 @@ use kubewright::{
 use super::*;
 use crate::HarnessError;
 
-/// A Deployment of which no pod gets ready: its image cannot be pulled.
+/// A Deployment without a ready Pod: its image cannot be pulled.
 const BROKEN: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -27,7 +27,7 @@ spec:
 ";
 
 #[crate::test]
-async fn a_report_shows_what_changed_with_its_conditions_and_nothing_that_every_cluster_has(
+async fn a_report_has_changed_objects_with_conditions_and_no_cluster_defaults(
     cluster: Cluster,
 ) -> Result<(), HarnessError> {
     cluster.apply(BROKEN).await?;
@@ -57,13 +57,17 @@ async fn a_report_shows_what_changed_with_its_conditions_and_nothing_that_every_
         "node-lifecycle",
         "of the operators",
     ] {
-        assert!(!report.contains(left_out), "{left_out:?} is in the way:\n{report}");
+        assert!(
+            !report.contains(left_out),
+            "{left_out:?} is not left out:
+{report}"
+        );
     }
     Ok(())
 }
 
 #[crate::test(nodes = 0)]
-async fn the_reconciles_of_an_operator_are_in_columns_with_trigger_and_result(
+async fn reconciles_of_an_operator_are_reported_in_columns_with_trigger_and_result(
     cluster: Cluster,
 ) -> Result<(), HarnessError> {
     let fails = Controller::of::<ConfigMap>().named("colours").reconcile(async |cx: Context<ConfigMap>| {

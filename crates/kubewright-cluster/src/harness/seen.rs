@@ -1,4 +1,4 @@
-//! One object as a failed test shows it: what it is, how it is, and nothing else.
+//! A changed object in the report of a failed test.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use serde_json::{Map, Value};
 
 use super::table::{Table, short};
 
-/// The longest value of a status, and the longest message of a condition.
+/// Maximum lengths of a status value and of a condition's message.
 const VALUE: usize = 120;
 const MESSAGE: usize = 200;
 
-/// The namespaces that every cluster has.
-const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Namespaces that every cluster has.
+const DEFAULT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// An object that changed during a test.
-pub(super) struct Seen {
+/// Object that changed during a test.
+pub(super) struct ChangedObject {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) version: u64,
     pub(super) object: Map<String, Value>,
 }
 
-impl Seen {
-    /// Whether it is there in every cluster and says nothing about the test.
-    pub(super) fn is_furniture(&self) -> bool {
+impl ChangedObject {
+    /// Whether every cluster has this object in this state.
+    pub(super) fn is_cluster_default(&self) -> bool {
         let label = self.object.get("metadata").and_then(|meta| meta.get("labels"));
         let bootstrapped = label.is_some_and(|labels| labels.get("kubernetes.io/bootstrapping").is_some());
         let name = self.name.rsplit('/').next().unwrap_or_default();
@@ -32,9 +32,9 @@ impl Seen {
                 "Lease" | "Event" | "ControllerRevision" | "APIService" | "CSINode" | "IPAddress" => true,
                 "ConfigMap" => name == "kube-root-ca.crt",
                 "ServiceAccount" => name == "default",
-                "Namespace" => self.text("/status/phase") == "Active" && FIRST_NAMESPACES.contains(&name),
+                "Namespace" => self.text("/status/phase") == "Active" && DEFAULT_NAMESPACES.contains(&name),
                 "StorageClass" => name == crate::volumes::provisioner::STANDARD,
-                // A node is worth a line when something is wrong with it.
+                // Nodes are reported when something is wrong with them.
                 "Node" => self.condition("Ready") == Some("True") && self.object_at("/spec/taints").is_none(),
                 "Endpoints" | "EndpointSlice" => self.name.starts_with("default/kubernetes"),
                 _ => false,
@@ -55,15 +55,15 @@ impl Seen {
         conditions.iter().find(|condition| condition["type"] == kind)?["status"].as_str()
     }
 
-    /// What is to be known before the status.
-    fn marks(&self) -> Vec<String> {
-        let mut marks = Vec::new();
+    /// Properties besides the status.
+    fn properties(&self) -> Vec<String> {
+        let mut properties = Vec::new();
         let generation = self.object_at("/metadata/generation").and_then(Value::as_i64);
         let observed = self.object_at("/status/observedGeneration").and_then(Value::as_i64);
         match (generation, observed) {
             (Some(generation), Some(observed)) if generation == observed => {}
             (Some(generation), Some(observed)) => {
-                marks.push(format!("generation {generation}, but only {observed} observed"));
+                properties.push(format!("generation {generation}, but only {observed} observed"));
             }
             _ => {}
         }
@@ -71,7 +71,7 @@ impl Seen {
         let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
         if let Some(owner) = controller {
             let of = |key: &str| owner[key].as_str().unwrap_or_default().to_owned();
-            marks.push(format!("of {} {}", of("kind"), of("name")));
+            properties.push(format!("of {} {}", of("kind"), of("name")));
         }
         let deleted = self.text("/metadata/deletionTimestamp");
         if !deleted.is_empty() {
@@ -82,12 +82,12 @@ impl Seen {
                 .flatten()
                 .filter_map(Value::as_str)
                 .collect();
-            marks.push(format!("deleted at {deleted}, finalizers [{}]", finalizers.join(", ")));
+            properties.push(format!("deleted at {deleted}, finalizers [{}]", finalizers.join(", ")));
         }
-        marks
+        properties
     }
 
-    /// The status but for its conditions, as `key=value`.
+    /// The status without its conditions, as `key=value`.
     fn status(&self) -> Vec<String> {
         let Some(status) = self.object.get("status").and_then(Value::as_object) else { return Vec::new() };
         status
@@ -101,7 +101,7 @@ impl Seen {
                 Value::Array(list) if key.ends_with("ontainerStatuses") => {
                     Some(list.iter().map(container).collect::<Vec<_>>().join(", "))
                 }
-                // Addresses and times of a pod say nothing that its phase does not.
+                // The phase of a Pod says more than its addresses.
                 _ if self.kind == "Pod" && matches!(key.as_str(), "hostIPs" | "podIPs") => None,
                 other => Some(format!("{key}={}", short(other, VALUE))),
             })
@@ -125,25 +125,25 @@ impl Seen {
     }
 }
 
-/// A container in a few words.
+/// Summary of a container's status.
 fn container(status: &Value) -> String {
     let name = status["name"].as_str().unwrap_or_default();
     let restarts = status["restartCount"].as_i64().unwrap_or_default();
     let state = status["state"].as_object().and_then(|state| state.iter().next());
-    let told = match state {
+    let summary = match state {
         None => format!("container {name}"),
         Some((state, detail)) => match detail["reason"].as_str() {
             Some(reason) => format!("container {name} {state}: {reason}"),
             None => format!("container {name} {state}"),
         },
     };
-    if restarts > 0 { format!("{told} ({restarts} restarts)") } else { told }
+    if restarts > 0 { format!("{summary} ({restarts} restarts)") } else { summary }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for ChangedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = vec![format!("{} {}", self.kind, self.name)];
-        words.extend(self.marks());
+        words.extend(self.properties());
         writeln!(f, "  {}", words.join("; "))?;
         let status = self.status();
         if !status.is_empty() {

@@ -1,8 +1,8 @@
-//! Lines in columns.
+//! Text tables.
 
 use std::fmt::{self, Display, Write as _};
 
-/// Rows whose cells are aligned; the last column is as wide as it likes.
+/// Rows with aligned columns; the last column has no padding.
 pub(super) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }
@@ -35,7 +35,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// A text that is not longer than so many characters, and in one line.
+/// Shortens a text to one line of at most `limit` characters.
 pub(super) fn short(text: &impl Display, limit: usize) -> String {
     let text = text.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() <= limit {

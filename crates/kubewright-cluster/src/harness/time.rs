@@ -1,9 +1,9 @@
-//! How time passes in a cluster.
+//! Time in a cluster.
 //!
-//! A cluster in the process lives in the time of its runtime, which is paused in tests: an hour is a moment. The programs of
-//! a real control plane live in the world's. What a test brings along, its operator and the simulated nodes, lives in the
-//! runtime's time there too, and that can be hurried: it jumps second by second, and between two jumps everybody has the
-//! time to do what has come due. Decision 0028.
+//! A cluster in the process follows the time of its runtime, which is paused in tests: an hour is a moment.
+//! The programs of a real control plane follow real time. The operator and the simulated nodes follow the
+//! runtime's time there too, which can be fast-forwarded: it jumps second by second, and between two jumps
+//! tasks have the time to run. See decision 0028.
 
 use std::time::Duration;
 
@@ -12,20 +12,21 @@ use k8s_openapi::api::core::v1::Namespace;
 
 use crate::Cluster;
 
-/// How far hurried time jumps at once. Leases are renewed every two seconds: nobody loses one between two jumps.
+/// Step of fast-forwarding. Leases are renewed every two seconds, so none expires within a step.
 #[cfg(feature = "real")]
-const JUMP: Duration = Duration::from_secs(1);
-/// How long everybody has between two jumps, besides an answer of the server.
+const STEP: Duration = Duration::from_secs(1);
+/// Real time between two steps, besides the server's response.
 #[cfg(feature = "real")]
-const BREATH: Duration = Duration::from_millis(15);
+const STEP_PAUSE: Duration = Duration::from_millis(15);
 
 impl Cluster {
-    /// Lets time pass: every timer that comes due on the way does what it should, in order.
+    /// Advances time; timers fire in order.
     ///
-    /// On a real control plane this is the time of the operator, of the simulated nodes and of [`clock`](Self::clock). Under
-    /// the attribute it is hurried, and the test goes on when what came due has been done: say some seconds more than a
-    /// moment that matters, for time does not stand still at the end of it. Server and controllers notice nothing: what they
-    /// write carries the world's time, and what they wait for comes no sooner. Without the attribute a second is a second.
+    /// On a real control plane this is the time of the operator, of the simulated nodes and of
+    /// [`clock`](Self::clock). Under the attribute it is fast-forwarded, and the method returns when the work
+    /// that came due is done: add some seconds to a point in time that matters, because time does not stop
+    /// there. Server and controllers are not affected: their timestamps and timers follow real time. Without
+    /// the attribute the method sleeps.
     ///
     /// ```
     /// use std::time::Duration;
@@ -40,15 +41,15 @@ impl Cluster {
     /// # kubewright_cluster::testing::Setup::new("doc").run(an_hour_passes);
     /// ```
     pub async fn advance(&self, time: Duration) {
-        match self.plan().hurried {
+        match self.options().fast_forward {
             #[cfg(feature = "real")]
-            true => self.hurry(time).await,
+            true => self.fast_forward(time).await,
             _ => tokio::time::sleep(time).await,
         }
     }
 
     #[cfg(feature = "real")]
-    async fn hurry(&self, time: Duration) {
+    async fn fast_forward(&self, time: Duration) {
         let until = tokio::time::Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
@@ -56,14 +57,14 @@ impl Cluster {
                 break;
             }
             tokio::time::pause();
-            tokio::time::advance(left.min(JUMP)).await;
+            tokio::time::advance(left.min(STEP)).await;
             tokio::time::resume();
-            tokio::time::sleep(BREATH).await;
-            // Whoever asked the server for something asked before this: a slow one slows time down. What it answers is not
-            // the question, and who cannot reach it will hear so from the test's own requests.
+            tokio::time::sleep(STEP_PAUSE).await;
+            // Requests sent before this one are answered first, so a slow server slows time down. The
+            // response is not needed; an unreachable server fails the test's own requests.
             let _ = self.find::<Namespace>("default").await;
         }
-        // A cluster that never rests is not a question of time either.
+        // A cluster that does not settle is no error here.
         let _ = self.settled().await;
     }
 }

@@ -1,4 +1,4 @@
-//! What changes in a cluster whose storage is out of reach, told by watches of the metadata of every kind.
+//! Changes of a cluster whose storage is elsewhere, observed by metadata watches of every kind.
 
 use std::{
     sync::Arc,
@@ -15,11 +15,11 @@ use kubewright::{
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::seen::Seen;
+use super::seen::ChangedObject;
 use crate::lifecycle::monitors::{Metadata, Monitors, api_of};
 
-/// Finalizers that the control plane takes away by itself.
-const PASSING: [&str; 5] = [
+/// Finalizers that the control plane removes by itself.
+const CONTROL_PLANE_FINALIZERS: [&str; 5] = [
     "foregroundDeletion",
     "orphan",
     "kubernetes.io/pvc-protection",
@@ -27,31 +27,31 @@ const PASSING: [&str; 5] = [
     "customresourcecleanup.apiextensions.k8s.io",
 ];
 
-/// Watches of every kind. They end when this is dropped.
+/// Watches of every kind, which end when this is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Watched {
+pub(crate) struct ChangeWatcher {
     clients: Clients,
     state: Arc<Mutex<State>>,
-    _following: Arc<DropGuard>,
+    _stop_on_drop: Arc<DropGuard>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Counts changes; what was there before is of change 0.
+    /// Number of changes; objects of the initial list have number 0.
     changes: u64,
     last: (Instant, String),
-    objects: IndexMap<(String, ObjectKey), Known>,
+    objects: IndexMap<(String, ObjectKey), WatchedObject>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct WatchedObject {
     resource: Arc<ResourceInfo>,
     change: u64,
-    going: bool,
+    terminating: bool,
 }
 
 impl State {
-    fn tell(&mut self, resource: &Arc<ResourceInfo>, event: &Event<Metadata>) {
+    fn observe(&mut self, resource: &Arc<ResourceInfo>, event: &Event<Metadata>) {
         if resource.plural == "leases" || event.is_sync() {
             return;
         }
@@ -68,20 +68,23 @@ impl State {
             self.objects.shift_remove(&id);
             return;
         }
-        let going = object.load().is_ok_and(|object| is_going(resource, &object.metadata));
-        self.objects.insert(id, Known { resource: Arc::clone(resource), change, going });
+        let terminating = object.load().is_ok_and(|object| is_terminating(resource, &object.metadata));
+        self.objects.insert(id, WatchedObject { resource: Arc::clone(resource), change, terminating });
     }
 }
 
-/// Whether an object is on its way out and waits for nobody but the control plane.
-fn is_going(resource: &ResourceInfo, metadata: &ObjectMeta) -> bool {
-    let held_by_others =
-        metadata.finalizers.iter().flatten().any(|finalizer| !PASSING.contains(&finalizer.as_str()));
-    metadata.deletion_timestamp.is_some() && (resource.plural == "namespaces" || !held_by_others)
+/// Whether an object is being deleted and waits for the control plane only.
+fn is_terminating(resource: &ResourceInfo, metadata: &ObjectMeta) -> bool {
+    let has_other_finalizers = metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| !CONTROL_PLANE_FINALIZERS.contains(&finalizer.as_str()));
+    metadata.deletion_timestamp.is_some() && (resource.plural == "namespaces" || !has_other_finalizers)
 }
 
-impl Watched {
-    /// Watches from now on; what is there already has been listed when this returns.
+impl ChangeWatcher {
+    /// Starts the watches; returns when the initial lists are complete.
     pub(crate) async fn start(client: &Client) -> Result<Self, Error> {
         let clients = Clients::new(client.clone());
         let monitors = Monitors::new(&clients);
@@ -90,7 +93,7 @@ impl Watched {
         let state = Arc::new(Mutex::new(state));
         monitors.listen({
             let state = Arc::clone(&state);
-            move |resource, event| state.lock().tell(resource, event)
+            move |resource, event| state.lock().observe(resource, event)
         });
         monitors.sync().await?;
         let stop = CancellationToken::new();
@@ -98,42 +101,43 @@ impl Watched {
             let stop = stop.clone();
             async move { monitors.follow(&stop).await }
         });
-        Ok(Self { clients, state, _following: Arc::new(stop.drop_guard()) })
+        Ok(Self { clients, state, _stop_on_drop: Arc::new(stop.drop_guard()) })
     }
 
-    /// The client of the cluster that is watched.
+    /// The client of the watched cluster.
     pub(crate) fn client(&self) -> Client {
         self.clients.client()
     }
 
-    /// For how long nothing has changed, and what did last.
+    /// The time since the last change, and its description.
     pub(super) fn quiet(&self) -> (Duration, String) {
         let state = self.state.lock();
         (state.last.0.elapsed(), state.last.1.clone())
     }
 
-    /// Whether anything is on its way out.
-    pub(super) fn anything_going(&self) -> bool {
-        self.state.lock().objects.values().any(|known| known.going)
+    /// Whether an object is being deleted.
+    pub(super) fn has_terminating(&self) -> bool {
+        self.state.lock().objects.values().any(|object| object.terminating)
     }
 
-    /// The newest objects that have changed, oldest first.
-    pub(super) async fn changed(&self, limit: usize) -> Vec<Seen> {
-        let mut touched: Vec<(u64, Arc<ResourceInfo>, ObjectKey)> = {
+    /// The newest changed objects, oldest first.
+    pub(super) async fn changed(&self, limit: usize) -> Vec<ChangedObject> {
+        let mut changed_objects: Vec<(u64, Arc<ResourceInfo>, ObjectKey)> = {
             let state = self.state.lock();
-            let changed = state.objects.iter().filter(|(_, known)| known.change > 0);
+            let changed = state.objects.iter().filter(|(_, object)| object.change > 0);
             changed
-                .map(|((_, key), known)| (known.change, Arc::clone(&known.resource), key.clone()))
+                .map(|((_, key), object)| (object.change, Arc::clone(&object.resource), key.clone()))
                 .collect()
         };
-        touched.sort_by_key(|(change, ..)| *change);
+        changed_objects.sort_by_key(|(change, ..)| *change);
         let mut objects = Vec::new();
-        for (change, resource, key) in touched.split_off(touched.len().saturating_sub(limit)) {
+        for (change, resource, key) in changed_objects.split_off(changed_objects.len().saturating_sub(limit))
+        {
             let api = api_of(self.clients.client(), &resource, key.namespace());
-            // What has gone in the meantime, and what cannot be read, is not shown.
+            // Deleted and unreadable objects are left out.
             let Ok(Some(found)) = api.get_opt(key.name()).await else { continue };
             let Ok(serde_json::Value::Object(object)) = serde_json::to_value(&found) else { continue };
-            objects.push(Seen {
+            objects.push(ChangedObject {
                 kind: resource.kind.clone(),
                 name: key.to_string(),
                 version: change,

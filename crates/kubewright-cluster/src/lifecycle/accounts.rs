@@ -7,7 +7,7 @@ use kubewright::{
     controller::{Action, Context, Controller, Watch},
 };
 
-use crate::writes::created;
+use crate::writes::ignore_already_exists;
 
 /// The account that pods get which name none.
 const NAME: &str = "default";
@@ -28,7 +28,7 @@ pub fn controller() -> Controller {
                 let mut account = ServiceAccount::default();
                 account.metadata.name = Some(NAME.to_owned());
                 account.metadata.namespace = Some(cx.key().name().to_owned());
-                created(cx.client().create(&account).await)?;
+                ignore_already_exists(cx.client().create(&account).await)?;
             }
             Ok(Action::done())
         })

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kubewright::{
     client::Refusal,
-    manager::{RunContext, Runnable, Stage, function},
+    manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -39,7 +39,7 @@ pub fn is_over(event: &Event, now: Timestamp) -> bool {
 /// The sweep, as a manager runs it.
 pub fn runnable(cluster: &ControllerContext) -> impl Runnable {
     let client = cluster.clients().client();
-    function("event-expiry", Stage::Elected, move |cx: RunContext| async move {
+    runnable_fn("event-expiry", Stage::Elected, move |cx: RunContext| async move {
         let mut ticks = tokio::time::interval_at(Instant::now() + PERIOD, PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

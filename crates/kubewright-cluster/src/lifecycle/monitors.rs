@@ -16,7 +16,7 @@ use kubewright::{
         HandlerContext, Requests,
         source::{Source, SourceContext, Started},
     },
-    manager::{Prepare, RunContext, Runnable},
+    manager::{RunContext, Runnable, RunnableFuture},
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -217,11 +217,11 @@ impl Runnable for Monitors {
         "monitors".to_owned()
     }
 
-    fn prepare<'a>(&'a mut self, _: &'a RunContext) -> Prepare<'a> {
+    fn prepare<'a>(&'a mut self, _: &'a RunContext) -> RunnableFuture<'a> {
         Box::pin(self.sync())
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             self.follow(cx.stop()).await;
             Ok(())

@@ -13,7 +13,7 @@ use kubewright::{
 };
 use serde_json::json;
 
-use crate::writes::gone_is_fine;
+use crate::writes::ignore_not_found;
 
 /// The annotation, in seconds.
 pub const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
@@ -66,7 +66,7 @@ pub fn controller() -> Controller {
                 let wanted = seconds(cx.own_kind().cache().len(), present.load(Ordering::Relaxed));
                 if let Some(value) = cx.object()?.and_then(|node| plan(&node, wanted)) {
                     let patch = json!({"metadata": {"annotations": {ANNOTATION: value}}});
-                    gone_is_fine(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
+                    ignore_not_found(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
                 }
                 Ok(Action::done())
             }

@@ -14,7 +14,7 @@ use k8s_openapi::{
 
 use kubewright::{
     client::{CachedClient, ClientError, Refusal},
-    manager::{RunContext, Runnable, Stage, function},
+    manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -106,7 +106,7 @@ fn removal(pod: &Pod, condition: Option<PodCondition>) -> Removal {
 /// The sweeps, as a manager runs them.
 pub fn runnable(cluster: &ControllerContext) -> impl Runnable {
     let (pods, nodes) = (cluster.caches().of::<Pod>(), cluster.caches().of::<Node>());
-    function("pod-garbage-collector", Stage::Elected, move |cx: RunContext| async move {
+    runnable_fn("pod-garbage-collector", Stage::Elected, move |cx: RunContext| async move {
         // Since when each node has been missing.
         let mut missing: BTreeMap<String, Instant> = BTreeMap::new();
         let mut ticks = tokio::time::interval_at(Instant::now() + PERIOD, PERIOD);

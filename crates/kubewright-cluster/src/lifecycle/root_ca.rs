@@ -12,7 +12,7 @@ use kubewright::{
     controller::{Action, Context, Controller, Watch},
 };
 
-use crate::{ControllerContext, writes::created};
+use crate::{ControllerContext, writes::ignore_already_exists};
 
 /// The name of the `ConfigMap`.
 pub const NAME: &str = "kube-root-ca.crt";
@@ -64,7 +64,7 @@ pub fn controller(cluster: &ControllerContext) -> Controller {
                 let existing = cx.get::<ConfigMap>(&ObjectKey::namespaced(name, NAME)).await?;
                 match plan(name, &certificate, existing.as_deref()) {
                     Some(wanted) if existing.is_some() => drop(cx.client().update(&wanted).await?),
-                    Some(wanted) => created(cx.client().create(&wanted).await)?,
+                    Some(wanted) => ignore_already_exists(cx.client().create(&wanted).await)?,
                     None => {}
                 }
                 Ok(Action::done())

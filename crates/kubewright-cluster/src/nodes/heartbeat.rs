@@ -13,7 +13,7 @@ use kube::api::Patch;
 use kubewright::{
     Error, ObjectKey, Result,
     client::{CachedClient, Refusal},
-    manager::{RunContext, Runnable, Stage, function},
+    manager::{RunContext, Runnable, Stage, runnable_fn},
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ const STATUS_EVERY: u32 = 30;
 
 /// The node controller's side of so many kubelets.
 pub(super) fn runnable(nodes: u32, template: NodeTemplate) -> impl Runnable {
-    function("simulated-nodes", Stage::Others, move |cx: RunContext| run(nodes, template, cx))
+    runnable_fn("simulated-nodes", Stage::Others, move |cx: RunContext| run(nodes, template, cx))
 }
 
 async fn run(nodes: u32, template: NodeTemplate, cx: RunContext) -> Result<(), Error> {

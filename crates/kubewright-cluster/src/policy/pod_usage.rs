@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
 
-use crate::objects::thousandths;
+use crate::objects::milli_value;
 
 /// What a pod takes of a resource as quotas name it (`cpu`, `requests.memory`, `limits.nvidia.com/gpu`), in
 /// thousandths.
@@ -16,7 +16,7 @@ pub fn of(pod: &Pod, resource: &str) -> i128 {
     let Some(spec) = &pod.spec else { return 0 };
     let amount = |resources: Option<&ResourceRequirements>| {
         let list = resources.and_then(|r| if limits { r.limits.as_ref() } else { r.requests.as_ref() });
-        list.and_then(|list| list.get(name)).map(|quantity| thousandths(Some(quantity)))
+        list.and_then(|list| list.get(name)).map(|quantity| milli_value(Some(quantity)))
     };
     let of = |container: &Container| amount(container.resources.as_ref()).unwrap_or(0);
     let mut sidecars = 0;
@@ -32,7 +32,7 @@ pub fn of(pod: &Pod, resource: &str) -> i128 {
     let running = sidecars + spec.containers.iter().map(of).sum::<i128>();
     // Resources of the pod as a whole replace the sum of its containers.
     let whole = amount(spec.resources.as_ref()).unwrap_or_else(|| running.max(starting));
-    whole + thousandths(spec.overhead.as_ref().and_then(|overhead| overhead.get(name)))
+    whole + milli_value(spec.overhead.as_ref().and_then(|overhead| overhead.get(name)))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use k8s_openapi::{
 use kubewright_apiserver::registry::quantity;
 
 use super::{pod_usage, scope};
-use crate::{objects::thousandths, pod};
+use crate::{objects::milli_value, pod};
 
 /// The suffix by which a storage class limits its own claims.
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
@@ -127,10 +127,10 @@ fn counts(pod: &Pod, now: Timestamp) -> bool {
 
 fn requested(claim: &PersistentVolumeClaim) -> i128 {
     let requests = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
-    let asked = thousandths(requests.and_then(|requests| requests.get("storage")));
+    let asked = milli_value(requests.and_then(|requests| requests.get("storage")));
     let allocated = claim.status.as_ref().and_then(|status| status.allocated_resources.as_ref());
     // A claim that grows is charged for what it already got.
-    asked.max(thousandths(allocated.and_then(|allocated| allocated.get("storage"))))
+    asked.max(milli_value(allocated.and_then(|allocated| allocated.get("storage"))))
 }
 
 fn of_class(resource: &str, claims: &[&PersistentVolumeClaim]) -> i128 {

@@ -19,7 +19,7 @@ use crate::{
     ControllerContext,
     indexes::{PODS_BY_LABEL, PODS_BY_NODE, SERVICES_BY_SELECTOR, possibly_selecting, required_label},
     pod,
-    writes::created,
+    writes::ignore_already_exists,
 };
 
 /// Keys of the Services that select a Pod.
@@ -77,7 +77,7 @@ async fn write(
     delete: &[String],
 ) -> Result<(), Error> {
     for slice in create {
-        created(client.create(slice).await)?;
+        ignore_already_exists(client.create(slice).await)?;
     }
     for slice in update {
         client.update(slice).await?;
@@ -170,7 +170,7 @@ pub fn endpoints() -> Controller {
             let borrowed: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
             match legacy::plan(&service, &borrowed, existing.as_deref()) {
                 Some(wanted) if existing.is_some() => drop(cx.client().update(&wanted).await?),
-                Some(wanted) => created(cx.client().create(&wanted).await)?,
+                Some(wanted) => ignore_already_exists(cx.client().create(&wanted).await)?,
                 None => {}
             }
             Ok(Action::done())

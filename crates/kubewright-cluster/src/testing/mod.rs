@@ -1,6 +1,7 @@
-//! What `#[kubewright_cluster::test]` expands to: one test, from its cluster to what is printed when it fails.
+//! Runtime of `#[kubewright_cluster::test]`: runs a test in a cluster of its own and prints a report when it
+//! fails.
 //!
-//! Use the attribute; [`Setup`] is here for macros of your own that build on it.
+//! Use the attribute; [`Setup`] is public for macros that build on it.
 
 #[cfg(feature = "real")]
 mod real;
@@ -11,25 +12,25 @@ use futures::FutureExt as _;
 use jiff::Timestamp;
 use kubewright_apiserver::ApiServer;
 
-use crate::{Cluster, Controllers, harness::Witness};
+use crate::{Cluster, Controllers, harness::Reporter};
 
-/// When the time of a test begins, unless it says otherwise.
+/// Default start of a test's time.
 const START: &str = "2026-01-01T00:00:00Z";
-/// What generated names and uids are made from.
+/// Seed of generated names and uids.
 const SEED: u64 = 2026;
-/// How many nodes a test has, unless it says otherwise.
+/// Default number of nodes.
 const NODES: u32 = 3;
-/// A test that has not ended by then never will: something in it waits for what does not come.
-const LIMIT: Duration = Duration::from_hours(30 * 24);
+/// Time-out of a test in virtual time.
+const TIME_LIMIT: Duration = Duration::from_hours(30 * 24);
 
 #[cfg(feature = "real")]
-const REAL_LIMIT: Duration = Duration::from_mins(5);
+const REAL_TIME_LIMIT: Duration = Duration::from_mins(5);
 
-/// What a test may return.
+/// Return types of tests.
 pub trait Outcome: sealed::Sealed {
-    /// Whether it says that the test has failed.
+    /// Whether the test has failed.
     fn has_failed(&self) -> bool;
-    /// What a test returns that has nothing to say.
+    /// The value of a passed test.
     fn passed() -> Self;
 }
 
@@ -57,7 +58,7 @@ impl<E: Debug> Outcome for Result<(), E> {
     }
 }
 
-/// The cluster of one test.
+/// Configuration of a test's cluster.
 #[derive(Debug, Clone)]
 #[must_use = "a test does nothing until it runs"]
 pub struct Setup {
@@ -69,24 +70,24 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// All controllers, three nodes, and time from the first of January 2026.
+    /// Creates a setup with all controllers, three nodes, and time from 2026-01-01.
     pub fn new(name: &'static str) -> Self {
-        Self { name, controllers: Controllers::All, nodes: None, start: START, limit: LIMIT }
+        Self { name, controllers: Controllers::All, nodes: None, start: START, limit: TIME_LIMIT }
     }
 
-    /// Which of the built-in controllers run. Without them there are no nodes either, unless a number is named.
+    /// Selects the built-in controllers. Without them there are no nodes, unless their number is set.
     pub fn controllers(mut self, controllers: Controllers) -> Self {
         self.controllers = controllers;
         self
     }
 
-    /// How many nodes there are.
+    /// Sets the number of nodes.
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.nodes = Some(nodes);
         self
     }
 
-    /// When the cluster's time begins; RFC 3339.
+    /// Sets the start of the cluster's time, in RFC 3339.
     pub fn starting_at(mut self, start: &'static str) -> Self {
         self.start = start;
         self
@@ -95,59 +96,62 @@ impl Setup {
     /// Runs a test in a cluster of its own, in virtual time.
     ///
     /// # Panics
-    /// When the cluster does not start, and when the test panics.
+    /// If the cluster does not start or the test panics.
     pub fn run<T: Outcome>(self, test: impl AsyncFnOnce(Cluster) -> T) -> T {
-        self.judge(test, tell)
+        self.run_and_report(test, print_report)
     }
 
-    fn judge<T: Outcome>(self, test: impl AsyncFnOnce(Cluster) -> T, tell: impl FnOnce(&str)) -> T {
+    fn run_and_report<T: Outcome>(
+        self,
+        test: impl AsyncFnOnce(Cluster) -> T,
+        report: impl FnOnce(&str),
+    ) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = runtime.unwrap_or_else(|error| panic!("there is no runtime for the test: {error}"));
         runtime.block_on(async {
             let cluster = self.cluster().await;
-            self.judge_in(cluster, virtual_time(self.limit), test, tell).await
+            self.run_in(cluster, virtual_time(self.limit), test, report).await
         })
     }
 
-    async fn judge_in<T: Outcome>(
+    async fn run_in<T: Outcome>(
         &self,
         cluster: Cluster,
         limit: impl Future<Output = Duration>,
         test: impl AsyncFnOnce(Cluster) -> T,
-        tell: impl FnOnce(&str),
+        report: impl FnOnce(&str),
     ) -> T {
-        let witness = Witness::of(&cluster);
-        let ended = contained(test(cluster), limit).await;
+        let reporter = Reporter::new(&cluster);
+        let ended = catch_panic(test(cluster), limit).await;
         if ended.as_ref().map_or(true, Outcome::has_failed) {
-            tell(&format!("{} has failed; {}", self.name, witness.report().await));
+            report(&format!("{} has failed; {}", self.name, reporter.report().await));
         }
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Runs a test on a real kube-apiserver with a real kube-controller-manager, and with simulated nodes in place of
-    /// kubelets. Where the programs are missing it says so, and the test passes. The time of the operator and of the nodes
-    /// can be [hurried](Cluster::advance); that of the programs cannot.
+    /// Runs a test on a real kube-apiserver and kube-controller-manager, with simulated nodes in place of
+    /// kubelets. The test is skipped if the programs are missing. The time of the operator and of the nodes
+    /// can be [advanced](Cluster::advance), that of the programs cannot.
     ///
     /// # Panics
-    /// When the control plane does not start, when it cannot be emptied of what an earlier test left in it, and when the
-    /// test panics.
+    /// If the control plane does not start or cannot be cleaned up after an earlier test, or the test panics.
     #[cfg(feature = "real")]
-    pub fn run_on_a_real_control_plane<T: Outcome>(self, test: impl AsyncFnOnce(Cluster) -> T) -> T {
+    pub fn run_on_real_control_plane<T: Outcome>(self, test: impl AsyncFnOnce(Cluster) -> T) -> T {
         let name = self.name;
-        let ran = real::take_turns(async |client, plane| {
+        let ran = real::with_control_plane(async |client, plane| {
             if let Some(plane) = plane
                 && let Err(error) = plane.clean(&client).await
             {
                 panic!("the control plane is not as new for {name}: {error}");
             }
             let nodes = self.nodes.unwrap_or(NODES);
-            let attached = Cluster::builder().nodes(nodes).hurried().attach(client).await;
+            let attached = Cluster::builder().nodes(nodes).fast_forward().attach(client).await;
             let cluster = attached
                 .unwrap_or_else(|error| panic!("the nodes of {name} do not join the control plane: {error}"));
-            self.judge_in(cluster, real_time(REAL_LIMIT), test, tell).await
+            self.run_in(cluster, real_time(REAL_TIME_LIMIT), test, print_report).await
         });
         ran.unwrap_or_else(|| {
-            tell(&format!(
+            print_report(&format!(
                 "{name} is skipped: etcd, kube-apiserver and kube-controller-manager are not on this machine; \
                  `make real` builds them, or name their folder in KUBEBUILDER_ASSETS"
             ));
@@ -164,7 +168,7 @@ impl Setup {
             Controllers::None => 0,
         };
         Cluster::builder()
-            // The same names and uids in every run.
+            // Equal names and uids in every run.
             .server(ApiServer::builder().seed(SEED))
             .virtual_time(start)
             .controllers(self.controllers)
@@ -175,8 +179,8 @@ impl Setup {
     }
 }
 
-/// The result of a test, or what it panicked with.
-async fn contained<T>(
+/// Returns the result of the test, or its panic.
+async fn catch_panic<T>(
     test: impl Future<Output = T>,
     limit: impl Future<Output = Duration>,
 ) -> Result<T, Box<dyn Any + Send>> {
@@ -195,7 +199,7 @@ async fn virtual_time(limit: Duration) -> Duration {
     limit
 }
 
-/// The world's time: that of the runtime may be hurried.
+/// Waits in real time: the runtime's time may be fast-forwarded.
 #[cfg(feature = "real")]
 async fn real_time(limit: Duration) -> Duration {
     let began = std::time::Instant::now();
@@ -205,9 +209,9 @@ async fn real_time(limit: Duration) -> Duration {
     limit
 }
 
-/// To where the test program shows what a failed test has printed.
+/// Prints to the output that the test harness captures.
 #[expect(clippy::print_stderr, reason = "what a failed test prints is its output")]
-fn tell(report: &str) {
+fn print_report(report: &str) {
     eprintln!("\n{report}");
 }
 

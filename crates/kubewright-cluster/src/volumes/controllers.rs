@@ -23,7 +23,7 @@ use crate::{
     events::Note,
     indexes::PODS_BY_CLAIM,
     pod,
-    writes::{created, gone_is_fine},
+    writes::{ignore_already_exists, ignore_not_found},
 };
 
 /// The claims that a pod names.
@@ -266,7 +266,7 @@ async fn provision(
         "Provisioning",
         format!("External provisioner is provisioning volume for claim {:?}", cx.key().as_str()),
     );
-    created(cx.client().create(&volume).await)?;
+    ignore_already_exists(cx.client().create(&volume).await)?;
     let name = provisioner::volume_name(&claim);
     made_by.normal(&claim, "ProvisioningSucceeded", format!("Successfully provisioned volume {name}"));
     Ok(())
@@ -358,7 +358,7 @@ pub fn claim_protection() -> Controller {
             let pods = load(&cx.client().live().list::<Pod>().namespace(namespace).await?)?;
             let borrowed: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
             if let Some(changed) = protection::claim(&claim, &borrowed) {
-                gone_is_fine(cx.client().update(&changed).await)?;
+                ignore_not_found(cx.client().update(&changed).await)?;
             }
             Ok(Action::done())
         })
@@ -370,7 +370,7 @@ pub fn volume_protection() -> Controller {
         async |cx: Context<PersistentVolume>| {
             let Some(volume) = cx.object()? else { return Ok(Action::done()) };
             if let Some(changed) = protection::volume(&volume) {
-                gone_is_fine(cx.client().update(&changed).await)?;
+                ignore_not_found(cx.client().update(&changed).await)?;
             }
             Ok(Action::done())
         },

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{
     Node, NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim,
 };
 
-use crate::objects::{selects, thousandths};
+use crate::objects::{milli_value, selects};
 
 /// The older place of a storage class's name.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -26,13 +26,13 @@ pub fn volume_class(volume: &PersistentVolume) -> &str {
 /// How much a claim asks for, in thousandths of a byte.
 pub fn requested(claim: &PersistentVolumeClaim) -> i128 {
     let requests = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
-    thousandths(requests.and_then(|requests| requests.get("storage")))
+    milli_value(requests.and_then(|requests| requests.get("storage")))
 }
 
 /// How much a volume holds, in thousandths of a byte.
 pub fn capacity(volume: &PersistentVolume) -> i128 {
     let capacity = volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref());
-    thousandths(capacity.and_then(|capacity| capacity.get("storage")))
+    milli_value(capacity.and_then(|capacity| capacity.get("storage")))
 }
 
 /// Whether a volume is set aside for a claim: by name, and by identity where that is known.

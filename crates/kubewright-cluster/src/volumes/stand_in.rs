@@ -17,7 +17,7 @@ use super::{
     binding::{PROVISIONED_BY, SELECTED_NODE},
     matching, provisioner,
 };
-use crate::{objects::annotation, writes::created};
+use crate::{objects::annotation, writes::ignore_already_exists};
 
 /// Adds the controllers that make volumes for claims, and delete those whose claim is gone, to a manager.
 pub fn register(manager: ManagerBuilder) -> ManagerBuilder {
@@ -41,7 +41,7 @@ async fn provide(cx: Context<PersistentVolumeClaim>) -> Result<Action, Error> {
         None if provisioner::waits_for_consumer(&class) => return Ok(Action::done()),
         None => None,
     };
-    created(cx.client().create(&provisioner::volume(&claim, &class, node.as_deref())).await)?;
+    ignore_already_exists(cx.client().create(&provisioner::volume(&claim, &class, node.as_deref())).await)?;
     Ok(Action::done())
 }
 

@@ -59,7 +59,7 @@ impl<'a> Exec<'a> {
 
     /// Records an event about the object.
     pub(crate) fn say(&self, note: &Note) {
-        self.events.record(&self.about, note.warning, &note.reason, &note.message);
+        self.events.record(&self.about, note.event_type, &note.reason, &note.message);
     }
 
     /// Executes steps until one fails; the error has the step that failed.
@@ -131,7 +131,7 @@ impl<'a> Exec<'a> {
                         self.say(&Note::normal("SuccessfulCreate", format!("Created pod: {name}")));
                     }
                     // All others will fail too, and none of it is worth an event.
-                    Err(error) if is_namespace_going(&error) => return (created, None),
+                    Err(error) if error.is_namespace_terminating() => return (created, None),
                     Err(error) => {
                         self.say(&Note::warning("FailedCreate", format!("Error creating: {error}")));
                         failure = Some(error);
@@ -185,12 +185,6 @@ fn kind_of<K: Kind + Resource<DynamicType = ()>>(
 
 fn key_of(meta: &ObjectMeta) -> ObjectKey {
     ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
-}
-
-/// Whether the server refuses because the namespace is being deleted.
-pub(crate) fn is_namespace_going(error: &ClientError) -> bool {
-    let details = error.status().and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
 }
 
 /// The children of an owner, and the orphans in its namespace that it might adopt.

@@ -1,8 +1,8 @@
-//! Replays what was recorded with a real kube-controller-manager against the built-in controllers, in process, in
+//! Replays recordings of a real kube-controller-manager against the built-in controllers, in process, in
 //! virtual time and in parallel.
 //!
-//! The machinery is the API server's own (see its `tests/golden/judge.rs`); here each scenario gets a cluster with all
-//! controllers and no nodes.
+//! The replay is the API server's (see its `tests/golden/judge.rs`); here each scenario runs in a cluster
+//! with all controllers and no nodes.
 
 #[path = "../../../kubewright-apiserver/tests/golden/compare.rs"]
 mod compare;

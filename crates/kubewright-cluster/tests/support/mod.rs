@@ -1,6 +1,6 @@
-//! What more than one of these tests applies.
+//! Manifests that several tests use.
 
-/// A Deployment `web` of so many pods.
+/// A Deployment `web` with this many replicas.
 pub(crate) fn web(replicas: u32) -> String {
     format!(
         "
@@ -17,7 +17,7 @@ spec:
     )
 }
 
-/// A kind of our own, whose objects may have anything in them.
+/// A custom kind whose objects may have any fields.
 pub(crate) const WIDGETS: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

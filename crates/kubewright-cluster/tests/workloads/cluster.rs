@@ -1,4 +1,4 @@
-//! A small cluster: server, workload controllers, and nodes if wanted.
+//! A small cluster: API server, workload controllers and optional nodes.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -10,6 +10,7 @@ use kube::{
 use kubewright::{
     Clock,
     controller::EventSink,
+    events::EventType,
     manager::{Manager, ManagerHandle},
 };
 use kubewright_apiserver::{ApiServer, clock::VirtualClock};
@@ -18,14 +19,14 @@ use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// Everything that was said, as `component Kind/name Reason message`.
+/// The recorded events as `component Kind/name Reason message`.
 #[derive(Default, Clone)]
-pub(crate) struct Said(Arc<Mutex<Vec<String>>>);
+pub(crate) struct RecordedEvents(Arc<Mutex<Vec<String>>>);
 
-struct Component(String, Said);
+struct Component(String, RecordedEvents);
 
 impl EventSink for Component {
-    fn record(&self, about: &ObjectReference, _: bool, reason: &str, message: &str) {
+    fn record(&self, about: &ObjectReference, _: EventType, reason: &str, message: &str) {
         let (kind, name) =
             (about.kind.as_deref().unwrap_or_default(), about.name.as_deref().unwrap_or_default());
         self.1.0.lock().push(format!("{} {kind}/{name} {reason} {message}", self.0));
@@ -34,7 +35,7 @@ impl EventSink for Component {
 
 pub(crate) struct Cluster {
     pub(crate) server: ApiServer,
-    pub(crate) said: Said,
+    pub(crate) events: RecordedEvents,
     manager: ManagerHandle,
     task: tokio::task::JoinHandle<()>,
 }
@@ -47,20 +48,20 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// A cluster that starts on 1 August 2026 at noon.
+    /// Starts a cluster at noon on 1 August 2026.
     pub(crate) async fn start(count: u32) -> Self {
         let start = "2026-08-01T12:00:00Z".parse().unwrap();
         let server = ApiServer::builder().clock(VirtualClock::starting_at(start)).seed(1).in_process();
-        Self::on(server.unwrap(), start, count).await
+        Self::with_server(server.unwrap(), start, count).await
     }
 
-    /// Controllers, and nodes if wanted, on a server.
-    pub(crate) async fn on(server: ApiServer, start: jiff::Timestamp, count: u32) -> Self {
-        let said = Said::default();
+    /// Starts controllers and optional nodes on a server.
+    pub(crate) async fn with_server(server: ApiServer, start: jiff::Timestamp, count: u32) -> Self {
+        let events = RecordedEvents::default();
         let recorder = {
-            let said = said.clone();
+            let events = events.clone();
             move |component: &str| -> Arc<dyn EventSink> {
-                Arc::new(Component(component.to_owned(), said.clone()))
+                Arc::new(Component(component.to_owned(), events.clone()))
             }
         };
         let clock = Clock::starting_at(start);
@@ -74,11 +75,12 @@ impl Cluster {
         let manager = manager.build().await.unwrap();
         let handle = manager.handle();
         let task = tokio::spawn(async move { manager.run().await.unwrap() });
-        let cluster = Self { server, said, manager: handle, task };
+        let cluster = Self { server, events, manager: handle, task };
         for number in 0..count {
             let name = format!("node-{number}");
             cluster.eventually::<Node>(&name, |node| node.status.is_some()).await;
-            // Admission taints new nodes; lifting the taint is the node controller's work.
+            // Admission taints new nodes, and the node controller, which does not run here, would remove the
+            // taint.
             cluster.patch::<Node>(&name, json!({"spec": {"taints": null}})).await;
         }
         cluster
@@ -114,7 +116,7 @@ impl Cluster {
         self.api::<Pod>().patch_status(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits, in virtual time, until an object is as it should be.
+    /// Waits, in virtual time, until an object meets a condition.
     pub(crate) async fn eventually<K: Kind>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
         let mut last = None;
         for _ in 0..6000 {
@@ -126,10 +128,10 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{name} is not as it should be after ten minutes: {last:#?}\n{:#?}", self.said.0.lock());
+        panic!("{name} is not as it should be after ten minutes: {last:#?}\n{:#?}", self.events.0.lock());
     }
 
-    /// Waits until the pods with these labels are as they should be.
+    /// Waits until the Pods with these labels meet a condition.
     pub(crate) async fn pods(&self, labels: &str, hold: impl Fn(&[Pod]) -> bool) -> Vec<Pod> {
         let mut last = Vec::new();
         for _ in 0..6000 {
@@ -140,15 +142,15 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("pods are not as they should be after ten minutes: {last:#?}\n{:#?}", self.said.0.lock());
+        panic!("pods are not as they should be after ten minutes: {last:#?}\n{:#?}", self.events.0.lock());
     }
 
-    pub(crate) fn heard(&self, text: &str) -> bool {
-        self.said.0.lock().iter().any(|said| said.contains(text))
+    pub(crate) fn has_event(&self, text: &str) -> bool {
+        self.events.0.lock().iter().any(|events| events.contains(text))
     }
 }
 
-/// A kind of the tests, in the default namespace or in none.
+/// A kind of the tests, in the namespace `default` or cluster-scoped.
 pub(crate) trait Kind:
     Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned
 {
@@ -182,7 +184,7 @@ impl Kind for Node {
     }
 }
 
-/// A pod template with a label and annotations of the simulation.
+/// A Pod template with a label and annotations for the simulated kubelet.
 pub(crate) fn template(app: &str, image: &str, script: &Value) -> Value {
     json!({"metadata": {"labels": {"app": app}, "annotations": script},
            "spec": {"containers": [{"name": "c", "image": image}]}})

@@ -1,4 +1,4 @@
-//! Deployments and replica sets.
+//! Deployments and ReplicaSets.
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
@@ -49,12 +49,13 @@ async fn a_deployment_becomes_available_on_nodes_and_rolls_to_a_new_image() {
     assert_eq!(sets.len(), 2);
     assert_eq!(sets.iter().filter(|set| set.spec.replicas == Some(0)).count(), 1);
     assert!(
-        cluster.heard("deployment-controller Deployment/web ScalingReplicaSet Scaled up replica set web-")
+        cluster
+            .has_event("deployment-controller Deployment/web ScalingReplicaSet Scaled up replica set web-")
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_image_stops_a_rollout_and_going_back_mends_it() {
+async fn a_broken_image_stops_a_rollout_and_a_rollback_completes_it() {
     let cluster = Cluster::start(2).await;
     cluster.create::<Deployment>(deployment(3, "nginx:1", &json!({}))).await;
     cluster.eventually::<Deployment>("web", |d| is_rolled_out(d, 3)).await;
@@ -67,7 +68,7 @@ async fn a_broken_image_stops_a_rollout_and_going_back_mends_it() {
         conditions.iter().any(|condition| condition.reason.as_deref() == Some(reason))
     };
     let stuck = cluster.eventually::<Deployment>("web", |d| reason(d, "ProgressDeadlineExceeded")).await;
-    assert_eq!(stuck.status.unwrap().available_replicas, Some(3), "nothing of the old went");
+    assert_eq!(stuck.status.unwrap().available_replicas, Some(3), "no old pod was removed");
     let good = json!({"template": {"metadata": {"annotations": {"sim.kubewright.dev/image-pull-error": null}},
                                    "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}});
     cluster.patch::<Deployment>("web", json!({"spec": good})).await;
@@ -79,7 +80,7 @@ async fn a_broken_image_stops_a_rollout_and_going_back_mends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_is_replaced_within_its_grace_period_and_a_stranger_adopted() {
+async fn a_deleted_pod_is_replaced_within_its_grace_period_and_an_orphan_adopted() {
     let cluster = Cluster::start(1).await;
     let script = json!({"sim.kubewright.dev/stop-duration": "10s"});
     cluster.create::<Deployment>(deployment(1, "nginx:1", &script)).await;
@@ -88,7 +89,7 @@ async fn a_deleted_pod_is_replaced_within_its_grace_period_and_a_stranger_adopte
     let both = cluster
         .pods("app=web", |pods| pods.len() == 2 && pods.iter().filter(|pod| is_ready(pod)).count() == 2)
         .await;
-    assert!(both.iter().any(|pod| pod.metadata.deletion_timestamp.is_some()), "the old one takes its time");
+    assert!(both.iter().any(|pod| pod.metadata.deletion_timestamp.is_some()), "the old one is terminating");
     cluster
         .eventually::<Deployment>("web", |d| {
             d.status.as_ref().and_then(|s| s.terminating_replicas) == Some(1)
@@ -98,14 +99,14 @@ async fn a_deleted_pod_is_replaced_within_its_grace_period_and_a_stranger_adopte
     assert_ne!(after.uid(), before.uid());
     let set = cluster.list::<ReplicaSet>("app=web").await.remove(0);
     let hash = set.labels()["pod-template-hash"].clone();
-    let stranger = json!({"metadata": {"name": "stranger", "labels": {"app": "web", "pod-template-hash": hash}},
+    let orphan = json!({"metadata": {"name": "orphan", "labels": {"app": "web", "pod-template-hash": hash}},
                           "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}});
-    cluster.create::<Pod>(stranger).await;
+    cluster.create::<Pod>(orphan).await;
     cluster.pods("app=web", |pods| pods.len() == 1).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_nodes_pods_wait_and_follow_what_others_write() {
+async fn without_nodes_pods_are_pending_and_status_follows_written_pod_statuses() {
     let cluster = Cluster::start(0).await;
     cluster.create::<Deployment>(deployment(1, "nginx:1", &json!({}))).await;
     let pod = cluster.pods("app=web", |pods| pods.len() == 1).await.remove(0);
@@ -118,7 +119,7 @@ async fn without_nodes_pods_wait_and_follow_what_others_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_fits_nowhere_is_told_why_and_placed_when_there_is_room() {
+async fn an_unschedulable_pod_has_an_event_and_is_scheduled_when_there_is_room() {
     let cluster = Cluster::start(1).await;
     let hungry = json!({"metadata": {"name": "hungry", "labels": {"app": "hungry"}}, "spec": {"nodeSelector": {"disk": "ssd"},
                         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}});
@@ -131,12 +132,12 @@ async fn a_pod_that_fits_nowhere_is_told_why_and_placed_when_there_is_room() {
         (condition.type_.as_str(), condition.reason.as_deref()),
         ("PodScheduled", Some("Unschedulable"))
     );
-    assert!(cluster.heard(
+    assert!(cluster.has_event(
         "default-scheduler Pod/hungry FailedScheduling 0/1 nodes are available: 1 node(s) didn't match"
     ));
     cluster
         .patch::<k8s_openapi::api::core::v1::Node>("node-0", json!({"metadata": {"labels": {"disk": "ssd"}}}))
         .await;
     cluster.eventually::<Pod>("hungry", is_ready).await;
-    assert!(cluster.heard("Successfully assigned default/hungry to node-0"));
+    assert!(cluster.has_event("Successfully assigned default/hungry to node-0"));
 }

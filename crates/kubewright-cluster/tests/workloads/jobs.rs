@@ -1,4 +1,4 @@
-//! Jobs and cron jobs.
+//! Jobs and CronJobs.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn condition(job: &Job, kind: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_runs_its_pods_to_completion_and_goes_after_a_while() {
+async fn a_job_runs_its_pods_to_completion_and_is_deleted_after_its_ttl() {
     let cluster = Cluster::start(2).await;
     let extra = json!({"completions": 5, "parallelism": 2, "ttlSecondsAfterFinished": 60});
     cluster.create::<Job>(job(&json!({}), &extra)).await;
@@ -41,14 +41,14 @@ async fn a_job_runs_its_pods_to_completion_and_goes_after_a_while() {
     let pods = cluster.list::<Pod>("job-name=work").await;
     assert_eq!(pods.len(), 5);
     assert!(pods.iter().all(|pod| pod.finalizers().is_empty()));
-    assert!(cluster.heard("job-controller Job/work Completed Job completed"));
+    assert!(cluster.has_event("job-controller Job/work Completed Job completed"));
     tokio::time::sleep(Duration::from_secs(70)).await;
     let left = cluster.api::<Job>().get_opt("work").await.unwrap();
     assert!(left.is_none_or(|job| job.metadata.deletion_timestamp.is_some()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_keeps_failing_gives_up_after_its_limit() {
+async fn a_job_that_keeps_failing_fails_at_its_backoff_limit() {
     let cluster = Cluster::start(1).await;
     let begun = tokio::time::Instant::now();
     cluster
@@ -58,7 +58,7 @@ async fn a_job_that_keeps_failing_gives_up_after_its_limit() {
     assert_eq!(failed.status.unwrap().failed, Some(3));
     let passed = begun.elapsed().as_secs();
     assert!((28..40).contains(&passed), "10 and 20 seconds lie between three tries: {passed}");
-    assert!(cluster.heard("Job/work BackoffLimitExceeded"));
+    assert!(cluster.has_event("Job/work BackoffLimitExceeded"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,14 +78,14 @@ async fn a_cron_job_starts_a_job_every_minute_for_an_hour() {
     cluster.create::<CronJob>(cron).await;
     tokio::time::sleep(Duration::from_secs(3600 + 30)).await;
     let jobs = cluster.list::<Job>("").await;
-    assert_eq!(jobs.len(), 3, "history is kept to three");
+    assert_eq!(jobs.len(), 3, "history is limited to three");
     assert!(jobs.iter().all(|job| condition(job, "Complete")));
     let cron = cluster.get::<CronJob>("tick").await;
     let status = cron.status.unwrap();
     assert_eq!(status.last_schedule_time.unwrap().0.to_string(), "2026-08-01T13:00:00Z");
     assert_eq!(status.active, None);
     let started =
-        |minute: i64| cluster.heard(&format!("Created job tick-{}", (1_785_585_600 + minute * 60) / 60));
+        |minute: i64| cluster.has_event(&format!("Created job tick-{}", (1_785_585_600 + minute * 60) / 60));
     assert!((1..=6).all(|tens| started(tens * 10)));
 }
 
@@ -100,7 +100,7 @@ async fn a_suspended_job_has_no_pods_until_it_is_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_keep_their_leases() {
+async fn nodes_renew_their_leases() {
     let cluster = Cluster::start(1).await;
     let leases = Api::<Lease>::namespaced(cluster.server.client(), "kube-node-lease");
     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-//! The workload controllers and simulated nodes, on an embedded API server, in virtual time.
+//! Workload controllers and simulated nodes on an embedded API server, in virtual time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

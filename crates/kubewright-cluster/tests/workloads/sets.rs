@@ -1,4 +1,4 @@
-//! Stateful sets and daemon sets.
+//! StatefulSets and DaemonSets.
 
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, StatefulSet},
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cluster::{Cluster, is_ready, template};
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_starts_and_rolls_in_order() {
+async fn a_stateful_set_starts_and_updates_in_order() {
     let cluster = Cluster::start(2).await;
     cluster
         .create::<StatefulSet>(
@@ -66,7 +66,7 @@ async fn claims_outlive_their_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_set_follows_the_nodes() {
+async fn a_daemon_set_follows_taints_and_updates() {
     let cluster = Cluster::start(3).await;
     cluster
         .patch::<Node>("node-2", json!({"spec": {"taints": [{"key": "x", "effect": "NoSchedule"}]}}))

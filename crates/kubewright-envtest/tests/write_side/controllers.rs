@@ -1,4 +1,4 @@
-//! Controllers and what they leave behind.
+//! Controllers and the objects they write.
 
 use std::sync::{
     Arc,
@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use kube::api::{ListParams, PostParams};
 use kubewright::prelude::*;
 
-use crate::place::{Place, Running, eventually};
+use crate::place::{Running, TestEnv, eventually};
 
-/// Counts on the server, by read, add one and write: a lost or doubled step would show in the sum.
-pub(crate) async fn workers_that_count_together_lose_no_step_and_do_none_twice(place: Place) {
+/// Counts on the server by read, increment and write: a lost or repeated step would show in the sum.
+pub(crate) async fn concurrent_workers_lose_and_repeat_no_step(env: TestEnv) {
     const OBJECTS: usize = 20;
     let conflicts = Arc::new(AtomicUsize::new(0));
     let controller = Controller::of::<ConfigMap>()
@@ -29,7 +29,7 @@ pub(crate) async fn workers_that_count_together_lose_no_step_and_do_none_twice(p
                 if cx.get::<Secret>(&done).await?.is_some() {
                     return Ok(Action::done());
                 }
-                // Both writes in one: the step is marked in the sum itself.
+                // One write for both: the step is recorded in the sum itself.
                 let name = cx.key().name().to_owned();
                 let total = cx.neighbour("total");
                 let counted = cx
@@ -47,10 +47,10 @@ pub(crate) async fn workers_that_count_together_lose_no_step_and_do_none_twice(p
             }
         }
     });
-    let running = Running::begin(place.manager("counter").controller(controller)).await;
-    let api = place.api::<ConfigMap>();
+    let running = Running::begin(env.manager("counter").controller(controller)).await;
+    let api = env.api::<ConfigMap>();
     for number in 0..OBJECTS {
-        api.create(&PostParams::default(), &place.map(&format!("step-{number}"))).await.unwrap();
+        api.create(&PostParams::default(), &env.map(&format!("step-{number}"))).await.unwrap();
     }
     eventually("all steps are counted", async || {
         let total = api.get_opt("total").await.unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn workers_that_count_together_lose_no_step_and_do_none_twice(p
     running.stop().await;
 }
 
-pub(crate) async fn owned_objects_come_back_and_are_adopted_only_once(place: Place) {
+pub(crate) async fn owned_objects_are_recreated_and_adopted_once(env: TestEnv) {
     let controller = Controller::of::<ConfigMap>()
         .owns::<Secret>()
         .when(|event: &kubewright::cache::Event<ConfigMap>| event.key().name() == "owner")
@@ -71,11 +71,11 @@ pub(crate) async fn owned_objects_come_back_and_are_adopted_only_once(place: Pla
             }
             Ok(Action::done())
         });
-    let running = Running::begin(place.manager("owner").controller(controller)).await;
+    let running = Running::begin(env.manager("owner").controller(controller)).await;
     let client = running.handle.own_cluster().client().clone();
-    client.create(&place.map("owner")).await.unwrap();
+    client.create(&env.map("owner")).await.unwrap();
     let live = client.live();
-    let child = async || live.get::<Secret>(&place.key("child")).await.unwrap();
+    let child = async || live.get::<Secret>(&env.key("child")).await.unwrap();
     eventually("the child", async || child().await.is_some()).await;
     let first = child().await.unwrap();
     client.delete(&*first).await.unwrap();
@@ -86,8 +86,8 @@ pub(crate) async fn owned_objects_come_back_and_are_adopted_only_once(place: Pla
     running.stop().await;
 }
 
-pub(crate) async fn repeated_events_are_counted(place: Place) {
-    place.api::<ConfigMap>().create(&PostParams::default(), &place.map("noisy")).await.unwrap();
+pub(crate) async fn repeated_events_are_counted(env: TestEnv) {
+    env.api::<ConfigMap>().create(&PostParams::default(), &env.map("noisy")).await.unwrap();
     let controller =
         Controller::of::<ConfigMap>().named("noisy").reconcile(|cx: Context<ConfigMap>| async move {
             if cx.key().name() == "noisy" {
@@ -98,8 +98,8 @@ pub(crate) async fn repeated_events_are_counted(place: Place) {
             }
             Ok(Action::done())
         });
-    let running = Running::begin(place.manager("shop-operator").controller(controller)).await;
-    let events = place.api::<Event>();
+    let running = Running::begin(env.manager("shop-operator").controller(controller)).await;
+    let events = env.api::<Event>();
     let found = async |reason: &str| {
         let all = events.list(&ListParams::default()).await.unwrap().items;
         all.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).collect::<Vec<_>>()
@@ -112,7 +112,7 @@ pub(crate) async fn repeated_events_are_counted(place: Place) {
     assert_eq!(repeated.involved_object.name.as_deref(), Some("noisy"));
     assert_eq!(repeated.source.as_ref().unwrap().component.as_deref(), Some("shop-operator"));
     assert!(repeated.first_timestamp.is_some() && repeated.last_timestamp >= repeated.first_timestamp);
-    if let Some(described) = place.kubectl(&["describe", "configmap", "noisy"]).await {
+    if let Some(described) = env.kubectl(&["describe", "configmap", "noisy"]).await {
         let line = described.lines().find(|line| line.contains("OutOfStock")).expect(&described);
         assert!(line.contains("(x7 over ") && line.contains("shop-operator"), "{line}");
     }

@@ -1,4 +1,4 @@
-//! Both ingress managers of the examples.
+//! The ingress managers of the examples.
 
 use ingress_manager::{by_hand, with_builder};
 use k8s_openapi::api::{core::v1::Service, networking::v1::Ingress};
@@ -6,24 +6,23 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kubewright::prelude::*;
 use serde_json::json;
 
-use crate::place::{Place, Running, eventually};
+use crate::place::{Running, TestEnv, eventually};
 
-pub(crate) async fn both_managers_keep_their_promises(place: Place) {
-    let by_hand = tokio::spawn(by_hand::run(place.client.clone()));
-    keeps_its_promises(&place, "by-hand").await;
+pub(crate) async fn both_managers_reconcile_services(env: TestEnv) {
+    let by_hand = tokio::spawn(by_hand::run(env.client.clone()));
+    reconciles_services(&env, "by-hand").await;
     by_hand.abort();
-    // Its workers stop with it; nothing of it may be left when the other begins.
+    // Its workers stop with it, before the other one starts.
     let ended: Result<Result<()>, _> = by_hand.await;
     assert!(ended.unwrap_err().is_cancelled());
 
-    let running =
-        Running::begin(place.manager("ingress-manager").controller(with_builder::controller())).await;
-    keeps_its_promises(&place, "with-builder").await;
+    let running = Running::begin(env.manager("ingress-manager").controller(with_builder::controller())).await;
+    reconciles_services(&env, "with-builder").await;
     running.stop().await;
 }
 
-async fn keeps_its_promises(place: &Place, name: &str) {
-    let (services, ingresses) = (place.api::<Service>(), place.api::<Ingress>());
+async fn reconciles_services(env: &TestEnv, name: &str) {
+    let (services, ingresses) = (env.api::<Service>(), env.api::<Ingress>());
     let service = serde_json::from_value(json!({
         "metadata": {"name": name, "annotations": {"ingress/http": "web.example.com"}},
         "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}},

@@ -1,4 +1,4 @@
-//! A whole operator with a kind of its own, which is installed after the operator has started.
+//! A whole operator with a custom kind that is installed after the operator has started.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::place::{Place, Running, eventually};
+use crate::place::{Running, TestEnv, eventually};
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(group = "sample.example.com", version = "v1alpha1", kind = "Foo", namespaced, status = "FooStatus")]
@@ -59,16 +59,16 @@ fn desired(sample: &Foo, deployment: &mut Deployment) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn it_waits_for_its_kind_and_then_does_its_work(place: Place) {
+pub(crate) async fn it_waits_until_its_kind_is_served(env: TestEnv) {
     let controller = Controller::of::<Foo>().owns::<Deployment>().workers(2).reconcile(reconcile);
-    let running = Running::begin(place.manager("sample-controller").controller(controller)).await;
+    let running = Running::begin(env.manager("sample-controller").controller(controller)).await;
     let caches = running.handle.own_cluster().caches().clone();
     eventually("it asks for its kinds", async || caches.unsynced() == ["Foo"]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
-    let definitions = Api::<CustomResourceDefinition>::all(place.client.clone());
+    let definitions = Api::<CustomResourceDefinition>::all(env.client.clone());
     definitions.create(&PostParams::default(), &Foo::crd()).await.unwrap();
-    let (foos, deployments) = (place.api::<Foo>(), place.api::<Deployment>());
+    let (foos, deployments) = (env.api::<Foo>(), env.api::<Deployment>());
     let spec = FooSpec { deployment_name: "example-foo".to_owned(), replicas: Some(1) };
     eventually("a Foo can be created", async || {
         foos.create(&PostParams::default(), &Foo::new("example", spec.clone())).await.is_ok()
@@ -94,7 +94,7 @@ pub(crate) async fn it_waits_for_its_kind_and_then_does_its_work(place: Place) {
     .await;
     eventually("and its status", async || status().await == Some(0)).await;
     running.stop().await;
-    let events = place.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let events = env.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let synced: Vec<_> = events.iter().filter(|event| event.reason.as_deref() == Some("Synced")).collect();
     assert_eq!(synced.len(), 1, "repeats are counted: {synced:?}");
     assert!(synced[0].count > Some(1), "{:?}", synced[0]);

@@ -1,4 +1,4 @@
-//! Where a promise is tried: a server, and a namespace of its own.
+//! Environment of a case: a server and a namespace of its own.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,33 +16,33 @@ use kubewright::{
 use kubewright_envtest::{Binaries, ControlPlane};
 use tokio::task::JoinHandle;
 
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-pub(crate) struct Place {
+pub(crate) struct TestEnv {
     pub(crate) client: Client,
     pub(crate) namespace: String,
-    /// `embedded` or `real`: for names that the whole process shares, such as those of metrics.
-    pub(crate) judge: &'static str,
-    /// kubectl and its configuration, where there are such.
+    /// `embedded` or `real`: for process-wide names, such as those of metrics.
+    pub(crate) server_kind: &'static str,
+    /// kubectl and its kubeconfig, if there are any.
     kubectl: Option<(PathBuf, PathBuf)>,
 }
 
-impl Place {
-    pub(crate) async fn new(client: Client, promise: &str) -> Self {
-        let namespace = promise.replace('_', "-");
+impl TestEnv {
+    pub(crate) async fn new(client: Client, case: &str) -> Self {
+        let namespace = case.replace('_', "-");
         let namespace = namespace[..namespace.len().min(50)].trim_end_matches('-').to_owned();
         let metadata = ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() };
         let new = Namespace { metadata, ..Namespace::default() };
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &new).await.unwrap();
-        Self { client, namespace, judge: "embedded", kubectl: None }
+        Self { client, namespace, server_kind: "embedded", kubectl: None }
     }
 
-    pub(crate) async fn on_a_real_server(plane: &ControlPlane, binaries: &Binaries, promise: &str) -> Self {
+    pub(crate) async fn with_real_server(plane: &ControlPlane, binaries: &Binaries, case: &str) -> Self {
         let kubectl = binaries.path("kubectl").map(|kubectl| (kubectl, plane.kubeconfig()));
-        Self { kubectl, judge: "real", ..Self::new(plane.client(), promise).await }
+        Self { kubectl, server_kind: "real", ..Self::new(plane.client(), case).await }
     }
 
-    /// What kubectl says; nothing where there is none.
+    /// Returns the output of kubectl, if there is one.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Option<String> {
         let (program, config) = self.kubectl.as_ref()?;
         let mut command = tokio::process::Command::new(program);
@@ -76,13 +76,13 @@ impl Place {
         map
     }
 
-    /// A manager of this namespace.
+    /// Creates a manager for this namespace.
     pub(crate) fn manager(&self, name: &str) -> ManagerBuilder {
         Manager::builder(name).client(self.client.clone()).namespaces([&*self.namespace]).signals(false)
     }
 }
 
-/// A manager that runs; dropping it kills it.
+/// Running manager, aborted when it is dropped.
 pub(crate) struct Running {
     pub(crate) handle: ManagerHandle,
     task: JoinHandle<Result<()>>,
@@ -99,7 +99,7 @@ impl Running {
         (&mut self.task).await.unwrap().unwrap();
     }
 
-    /// How it ends by itself.
+    /// Waits until it ends by itself.
     pub(crate) async fn ended(mut self) -> Result<()> {
         (&mut self.task).await.unwrap()
     }
@@ -112,9 +112,9 @@ impl Drop for Running {
 }
 
 pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
-    let until = tokio::time::Instant::now() + PATIENCE;
+    let until = tokio::time::Instant::now() + TIMEOUT;
     while !condition().await {
-        assert!(tokio::time::Instant::now() < until, "did not come true: {what}");
+        assert!(tokio::time::Instant::now() < until, "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

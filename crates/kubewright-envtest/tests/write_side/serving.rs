@@ -1,4 +1,4 @@
-//! What a manager serves over HTTP, and to whom: tokens and rights are the API server's business.
+//! HTTP endpoints of a manager, and their authorization by the API server.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,9 +20,9 @@ use tokio::{
     sync::watch,
 };
 
-use crate::place::{Place, Running, eventually};
+use crate::place::{Running, TestEnv, eventually};
 
-/// Status and body of a GET.
+/// Sends a GET request; returns status and body.
 async fn get(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     path: &str,
@@ -38,11 +38,11 @@ async fn get(
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-async fn plainly(address: SocketAddr, path: &str) -> (u16, String) {
+async fn get_http(address: SocketAddr, path: &str) -> (u16, String) {
     get(TcpStream::connect(address).await.unwrap(), path, None).await
 }
 
-/// A certificate in files, and a client that trusts it and nothing else.
+/// A certificate in files, and a client that trusts only it.
 struct Tls {
     folder: tempfile::TempDir,
     connector: tokio_rustls::TlsConnector,
@@ -72,9 +72,9 @@ impl Tls {
     }
 }
 
-/// The token of a service account of this name.
-async fn token(place: &Place, name: &str) -> String {
-    let accounts = place.api::<ServiceAccount>();
+/// Returns a token of the service account of this name.
+async fn token(env: &TestEnv, name: &str) -> String {
+    let accounts = env.api::<ServiceAccount>();
     let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     accounts.create(&PostParams::default(), &account).await.unwrap();
     let spec = TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() };
@@ -83,7 +83,7 @@ async fn token(place: &Place, name: &str) -> String {
     granted.status.unwrap().token.unwrap()
 }
 
-async fn may_scrape(place: &Place, account: &str) {
+async fn allow_scraping(env: &TestEnv, account: &str) {
     let role = json!({
         "metadata": {"name": "scraper"},
         "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
@@ -91,33 +91,33 @@ async fn may_scrape(place: &Place, account: &str) {
     let binding = json!({
         "metadata": {"name": "scraper"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "scraper"},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": place.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": env.namespace}],
     });
     let (roles, bindings) =
-        (Api::<ClusterRole>::all(place.client.clone()), Api::<ClusterRoleBinding>::all(place.client.clone()));
+        (Api::<ClusterRole>::all(env.client.clone()), Api::<ClusterRoleBinding>::all(env.client.clone()));
     roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
     bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
 }
 
-pub(crate) async fn probes_and_metrics_are_served_to_those_who_may(place: Place) {
-    place.api::<ConfigMap>().create(&PostParams::default(), &place.map("a")).await.unwrap();
-    let (scraper, stranger) = (token(&place, "prometheus").await, token(&place, "eve").await);
-    may_scrape(&place, "prometheus").await;
+pub(crate) async fn probes_are_public_and_metrics_are_authorized(env: TestEnv) {
+    env.api::<ConfigMap>().create(&PostParams::default(), &env.map("a")).await.unwrap();
+    let (scraper, unauthorized) = (token(&env, "prometheus").await, token(&env, "eve").await);
+    allow_scraping(&env, "prometheus").await;
     let tls = Tls::new();
     let file = |name: &str| tls.folder.path().join(name);
     let (open, shop) = watch::channel(false);
-    let name = format!("served-{}", place.judge);
+    let name = format!("served-{}", env.server_kind);
     let (work, worked) = watch::channel(());
     let controller =
         Controller::of::<ConfigMap>().named(&name).workers(3).reconcile(move |_: Context<ConfigMap>| {
             work.send_replace(());
             async { Ok(Action::requeue_after(Duration::from_hours(1))) }
         });
-    let manager = place
+    let manager = env
         .manager(&name)
         .leader_election(true)
         .serve("127.0.0.1:0")
-        .metrics(Endpoint::at("127.0.0.1:0").tls(file("tls.crt"), file("tls.key")).protected())
+        .metrics(Endpoint::new("127.0.0.1:0").tls(file("tls.crt"), file("tls.key")).protected())
         .readyz("shop", move || {
             let is_open = *shop.borrow();
             async move { if is_open { Ok(()) } else { Err("the shop is closed".into()) } }
@@ -127,27 +127,27 @@ pub(crate) async fn probes_and_metrics_are_served_to_those_who_may(place: Place)
     eventually("it serves", async || running.handle.addresses().len() == 2).await;
     let [probes, metrics] = running.handle.addresses()[..] else { panic!("two addresses") };
 
-    assert_eq!(plainly(probes, "/healthz").await, (200, "ok".to_owned()));
+    assert_eq!(get_http(probes, "/healthz").await, (200, "ok".to_owned()));
     eventually("it works", async || worked.has_changed().unwrap()).await;
-    let (status, text) = plainly(probes, "/readyz").await;
+    let (status, text) = get_http(probes, "/readyz").await;
     assert_eq!(
         (status, text.contains("[+]caches ok"), text.contains("[-]shop failed")),
         (500, true, true),
         "{text}"
     );
-    assert!(plainly(probes, "/readyz/shop").await.1.contains("the shop is closed"));
-    assert_eq!(plainly(probes, "/readyz?exclude=shop").await.0, 200);
+    assert!(get_http(probes, "/readyz/shop").await.1.contains("the shop is closed"));
+    assert_eq!(get_http(probes, "/readyz?exclude=shop").await.0, 200);
     open.send(true).unwrap();
-    assert_eq!(plainly(probes, "/readyz").await, (200, "ok".to_owned()));
-    assert_eq!(plainly(probes, "/metrics").await.0, 404, "they are elsewhere");
+    assert_eq!(get_http(probes, "/readyz").await, (200, "ok".to_owned()));
+    assert_eq!(get_http(probes, "/metrics").await.0, 404, "they have their own address");
 
     assert_eq!(tls.get(metrics, "/metrics", None).await.0, 401);
     assert_eq!(tls.get(metrics, "/metrics", Some("nonsense")).await.0, 401);
-    assert_eq!(tls.get(metrics, "/metrics", Some(&stranger)).await.0, 403);
+    assert_eq!(tls.get(metrics, "/metrics", Some(&unauthorized)).await.0, 403);
     let scrape = async || tls.get(metrics, "/metrics", Some(&scraper)).await;
     let done =
         format!(r#"controller_runtime_reconcile_total{{controller="{name}",result="requeue_after"}} "#);
-    // A server hears of new rights a moment later, and the answer that there are none is kept for half a minute.
+    // The server applies new RBAC rules with a delay, and a denial is cached for half a minute.
     eventually("the right to scrape, and a reconcile", async || {
         let (status, text) = scrape().await;
         status == 200 && text.lines().any(|line| line.starts_with(&done) && !line.ends_with(" 0"))
@@ -171,21 +171,21 @@ pub(crate) async fn probes_and_metrics_are_served_to_those_who_may(place: Place)
         assert!(text.lines().any(|line| line.starts_with(&series)), "no {series} in\n{text}");
     }
     running.stop().await;
-    assert!(TcpStream::connect(probes).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(probes).await.is_err(), "it has stopped listening");
 
-    // The election is in the namespace of the client, and tells of itself.
-    let events = Api::<Event>::default_namespaced(place.client.clone());
+    // The election uses the client's namespace, and records events.
+    let events = Api::<Event>::default_namespaced(env.client.clone());
     let about =
         ListParams::default().fields(&format!("involvedObject.kind=Lease,involvedObject.name={name}"));
-    let told: Vec<_> =
+    let messages: Vec<_> =
         events.list(&about).await.unwrap().items.into_iter().filter_map(|event| event.message).collect();
-    assert!(told.iter().any(|message| message.ends_with(" became leader")), "{told:?}");
+    assert!(messages.iter().any(|message| message.ends_with(" became leader")), "{messages:?}");
 }
 
-pub(crate) async fn an_address_in_use_is_told(place: Place) {
+pub(crate) async fn an_address_in_use_is_reported(env: TestEnv) {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let error = Running::begin(place.manager("late").serve(&*address)).await.ended().await.unwrap_err();
+    let error = Running::begin(env.manager("late").serve(&*address)).await.ended().await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&format!("cannot listen on {address}")) && text.contains("0 for none"), "{text}");
 }

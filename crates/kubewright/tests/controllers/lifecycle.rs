@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Secret;
-use kubewright::manager::{Candidacy, RunContext, Runnable, Stage, Tenure, function};
+use kubewright::manager::{HeldLease, LeaderElector, RunContext, Runnable, Stage, runnable_fn};
 use tokio::{sync::watch, time::Instant};
 
 use super::*;
@@ -95,7 +95,7 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
         builder = builder.runnable(runnable);
     }
     let error = builder
-        .runnable(function("the bad one", Stage::Others, |_| async {
+        .runnable(runnable_fn("the bad one", Stage::Others, |_| async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             Err(Error::message("out of luck"))
         }))
@@ -108,7 +108,7 @@ async fn the_failure_of_one_stops_all_and_is_the_managers() {
     let error = Manager::builder("test")
         .client(FakeApi::new().client())
         .signals(false)
-        .runnable(function("the worse one", Stage::Serving, |_| async { panic!("boom") }))
+        .runnable(runnable_fn("the worse one", Stage::Serving, |_| async { panic!("boom") }))
         .run()
         .await
         .unwrap_err();
@@ -134,16 +134,16 @@ async fn two_controllers_of_one_name_are_refused_before_anything_runs() {
 /// Leadership that a test gives and takes.
 struct Scripted(watch::Receiver<bool>, Diary);
 
-impl Candidacy for Scripted {
-    fn lead(mut self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn Tenure>>> {
+impl LeaderElector for Scripted {
+    fn acquire(mut self: Box<Self>) -> BoxFuture<'static, Result<Box<dyn HeldLease>>> {
         Box::pin(async move {
             self.0.wait_for(|leading| *leading).await?;
-            Ok(self as Box<dyn Tenure>)
+            Ok(self as Box<dyn HeldLease>)
         })
     }
 }
 
-impl Tenure for Scripted {
+impl HeldLease for Scripted {
     fn lost(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let _ = self.0.wait_for(|leading| !*leading).await;
@@ -167,13 +167,13 @@ async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
     let mut builder = Manager::builder("test")
         .client(FakeApi::new().client())
         .signals(false)
-        .candidacy(Scripted(leading, diary.clone()));
+        .leader_elector(Scripted(leading, diary.clone()));
     for runnable in stageful(&diary) {
         builder = builder.runnable(runnable);
     }
     let works = events.clone();
     let manager = builder
-        .runnable(function("works", Stage::Elected, move |cx| async move {
+        .runnable(runnable_fn("works", Stage::Elected, move |cx| async move {
             works.write("began");
             cx.stop().cancelled().await;
             Ok(())
@@ -184,9 +184,9 @@ async fn the_elected_wait_for_leadership_and_the_lease_is_released_last() {
     let handle = manager.handle();
     let task = tokio::spawn(manager.run());
     diary.reaches(4).await;
-    assert!(!handle.is_leading() && events.len() == 0);
+    assert!(!handle.is_leader() && events.len() == 0);
     lead.send(true).unwrap();
-    handle.leading().await;
+    handle.elected().await;
     events.reaches(1).await;
     handle.stop();
     task.await.unwrap().unwrap();
@@ -215,7 +215,7 @@ async fn a_lost_lease_drops_running_reconciles_at_once() {
     let manager = Manager::builder("test")
         .client(api.client())
         .signals(false)
-        .candidacy(Scripted(leading, Diary::default()))
+        .leader_elector(Scripted(leading, Diary::default()))
         .controller(controller)
         .build()
         .await
@@ -249,7 +249,7 @@ async fn at_work(leading: watch::Receiver<bool>, diary: &Diary, lease: &Diary, w
     let manager = Manager::builder("test")
         .client(api.client())
         .signals(false)
-        .candidacy(Scripted(leading, lease.clone()))
+        .leader_elector(Scripted(leading, lease.clone()))
         .controller(controller)
         .build()
         .await
@@ -312,7 +312,7 @@ async fn a_warm_controller_has_its_cache_and_queue_filled_before_it_leads() {
         let manager = Manager::builder("test")
             .client(api.client())
             .signals(false)
-            .candidacy(Scripted(leading, Diary::default()))
+            .leader_elector(Scripted(leading, Diary::default()))
             .controller(controller)
             .build()
             .await

@@ -245,7 +245,7 @@ async fn a_controller_watches_across_clusters() {
     let (here, there) = (FakeApi::new(), FakeApi::new());
     there.put(SECRETS, secret("s", &json!([])));
     let diary = Diary::default();
-    let remote = Cluster::new("remote", there.client());
+    let remote = kubewright::manager::ClusterHandle::new("remote", there.client());
     let watch = Watch::mapped(|secret: &Lazy<Secret>| [secret.key().clone()]).in_cluster(&remote);
     let controller = maps().0.watches(watch).reconcile({
         let (diary, remote) = (diary.clone(), remote.clone());

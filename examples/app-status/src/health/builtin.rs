@@ -1,8 +1,8 @@
-//! The kinds that come with Kubernetes.
+//! Health of built-in kinds.
 
 use super::{Fields, Health, State};
 
-/// How an object of a kind that we know is; none for all others.
+/// The health of a built-in kind; `None` for others.
 pub(super) fn health(api_version: &str, kind: &str, object: Fields<'_>) -> Option<Health> {
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match (group, kind) {
@@ -20,7 +20,7 @@ pub(super) fn health(api_version: &str, kind: &str, object: Fields<'_>) -> Optio
         ("", "Node") => node(object),
         ("networking.k8s.io", "Ingress") => ingress(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        // What has no status is as it should be once it exists.
+        // Kinds without a status are ready once they exist.
         (
             "" | "rbac.authorization.k8s.io" | "storage.k8s.io" | "coordination.k8s.io" | "discovery.k8s.io",
             _,
@@ -29,7 +29,7 @@ pub(super) fn health(api_version: &str, kind: &str, object: Fields<'_>) -> Optio
     })
 }
 
-/// So many of so many, and why that is not enough.
+/// Health by a number of ready parts, with a reason if they are not enough.
 fn counted(ready: i64, of: i64, waits: Option<String>) -> Health {
     let health = match waits {
         Some(why) => Health::new(State::Progressing, why),
@@ -133,7 +133,7 @@ fn pod(object: Fields<'_>) -> Health {
     health.parts(i64::try_from(ready).unwrap_or(i64::MAX), i64::try_from(containers).unwrap_or(i64::MAX))
 }
 
-/// A container that does not get any further by itself.
+/// A container that needs intervention.
 fn stuck(object: Fields<'_>) -> Option<Health> {
     let statuses =
         object.list("/status/initContainerStatuses").chain(object.list("/status/containerStatuses"));

@@ -1,22 +1,22 @@
-//! Custom resources, by what most of them have in common.
+//! Health of custom resources by common conventions.
 //!
-//! In this order: a condition that says what is wrong, a condition that says that all is well or not, a phase in words, a
-//! count of replicas. An object without a status has not been looked at by anybody yet.
+//! In this order: a negative condition, a positive condition, a phase, replicas. An object without a status
+//! has not been reconciled yet.
 
 use super::{Fields, Health, State};
 
-/// Conditions that are bad news when they are true, as kstatus and others name them.
-const BAD: [&str; 4] = ["Stalled", "Failed", "Failure", "Degraded"];
-/// Conditions that are good news when they are true, the most telling first.
-const GOOD: [&str; 8] =
+/// Conditions that are true in case of a problem, as in kstatus and others.
+const NEGATIVE: [&str; 4] = ["Stalled", "Failed", "Failure", "Degraded"];
+/// Conditions that are true for a healthy object, the most specific first.
+const POSITIVE: [&str; 8] =
     ["Ready", "Available", "Healthy", "Established", "Synced", "Succeeded", "Complete", "Completed"];
 
-/// How an object of a kind that we know nothing of is.
+/// The health of a custom resource.
 pub(super) fn health(object: Fields<'_>) -> Health {
     let health = by_conditions(object).or_else(|| by_phase(object)).or_else(|| by_replicas(object));
     let health = health.unwrap_or_else(|| match object.at("/status") {
-        None if object.at("/spec").is_some() => Health::new(State::Unknown, "nobody has reported on it yet"),
-        // Nothing to compare, nothing to be wrong.
+        None if object.at("/spec").is_some() => Health::new(State::Unknown, "no status yet"),
+        // Without a generation to compare, nothing is outdated.
         None => Health::new(State::Ready, ""),
         Some(_) => Health::new(State::Unknown, "its status has no condition, phase or replicas"),
     });
@@ -30,7 +30,7 @@ pub(super) fn health(object: Fields<'_>) -> Health {
 }
 
 fn by_conditions(object: Fields<'_>) -> Option<Health> {
-    let wrong = BAD.iter().filter_map(|name| object.condition(name)).find(|held| held.is("True"));
+    let wrong = NEGATIVE.iter().filter_map(|name| object.condition(name)).find(|held| held.is("True"));
     if let Some(wrong) = wrong {
         return Some(Health::new(State::Failed, wrong.words()));
     }
@@ -38,17 +38,17 @@ fn by_conditions(object: Fields<'_>) -> Option<Health> {
     if let Some(reconciling) = reconciling {
         return Some(Health::new(State::Progressing, reconciling.words()));
     }
-    let telling = GOOD.iter().find_map(|name| object.condition(name))?;
-    let state = if telling.is("True") {
+    let condition = POSITIVE.iter().find_map(|name| object.condition(name))?;
+    let state = if condition.is("True") {
         State::Ready
-    } else if telling.is("False") && telling.reason() == "Suspended" {
+    } else if condition.is("False") && condition.reason() == "Suspended" {
         State::Suspended
-    } else if telling.is("False") {
+    } else if condition.is("False") {
         State::NotReady
     } else {
         State::Progressing
     };
-    Some(Health::new(state, telling.words()))
+    Some(Health::new(state, condition.words()))
 }
 
 fn by_phase(object: Fields<'_>) -> Option<Health> {

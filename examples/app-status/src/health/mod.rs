@@ -1,8 +1,8 @@
-//! How an object is, by what its status says.
+//! Health of objects, derived from their status.
 //!
-//! Kinds that come with Kubernetes are judged by rules of their own, in `builtin.rs`: a Deployment is ready when its new
-//! replicas are available, a Job when it is complete. All others are judged in `custom.rs` by what most of them have in
-//! common: conditions, a phase, replicas. The rules are functions of the object and nothing else.
+//! Built-in kinds have rules of their own in `builtin.rs`: a Deployment is ready when its new replicas are
+//! available, a Job when it is complete. Others use the common conventions in `custom.rs`: conditions, a
+//! phase, replicas. The rules are pure functions of the object.
 
 mod builtin;
 mod custom;
@@ -11,34 +11,34 @@ use kube::core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How an object is, in one word.
+/// State of an object in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// It does what it should.
+    /// Works as specified.
     Ready,
-    /// It has done what it should, and ended.
+    /// Completed.
     Done,
-    /// It is on its way.
+    /// Not there yet.
     Progressing,
-    /// It says that it is not ready.
+    /// Reports that it is not ready.
     NotReady,
-    /// It was asked to wait.
+    /// Suspended.
     Suspended,
-    /// It will not get there by itself.
+    /// Needs intervention.
     Failed,
-    /// It is being deleted.
+    /// Being deleted.
     Terminating,
-    /// It says nothing that can be understood.
+    /// Without a known status.
     Unknown,
 }
 
 impl State {
-    /// Whether there is nothing to wait for.
+    /// Whether no further change is expected.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Ready | Self::Done | Self::Suspended)
     }
 
-    /// The word.
+    /// The state as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -53,21 +53,21 @@ impl State {
     }
 }
 
-/// How an object is, and what is to be said about it.
+/// Health of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// In one word.
+    /// The state.
     pub state: State,
-    /// How many of how many parts are ready, where it has parts.
+    /// The numbers of ready parts and of all parts, if it has parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// In a sentence; empty if there is nothing to add.
+    /// A message; empty if there is nothing to add.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 impl Health {
-    /// A state and a sentence.
+    /// Creates a health from state and message.
     pub fn new(state: State, message: impl Into<String>) -> Self {
         Self { state, ready: None, message: message.into() }
     }
@@ -77,7 +77,7 @@ impl Health {
         self
     }
 
-    /// How this object is.
+    /// Derives the health of an object.
     pub fn of(api_version: &str, kind: &str, object: &DynamicObject) -> Self {
         let fields = Fields(&object.data);
         let mut health = builtin::health(api_version, kind, fields).unwrap_or_else(|| custom::health(fields));
@@ -88,7 +88,7 @@ impl Health {
                 if waits_for.is_empty() { String::new() } else { format!("waits for {waits_for}") };
             return health;
         }
-        // What the status says is of an older spec; who keeps count of that is at work on the new one.
+        // The status is that of an older generation: its controller has not observed the new one yet.
         let observed = fields.number("/status/observedGeneration");
         if health.state == State::Ready
             && observed.zip(object.metadata.generation).is_some_and(|(seen, now)| seen < now)
@@ -100,7 +100,7 @@ impl Health {
     }
 }
 
-/// The inside of an object, read by paths.
+/// Access to the fields of an object by path.
 #[derive(Clone, Copy)]
 struct Fields<'o>(&'o Value);
 
@@ -125,7 +125,7 @@ impl<'o> Fields<'o> {
         self.at(path).and_then(Value::as_array).into_iter().flatten().map(Fields)
     }
 
-    /// The condition of this type.
+    /// Returns the condition of this type.
     fn condition(self, wanted: &str) -> Option<Condition<'o>> {
         self.list("/status/conditions").find(|held| held.text("/type") == Some(wanted)).map(Condition)
     }
@@ -143,7 +143,7 @@ impl<'o> Condition<'o> {
         self.0.text("/reason").unwrap_or_default()
     }
 
-    /// Its message, or its reason if it has none.
+    /// The message, or the reason if it is empty.
     fn words(self) -> String {
         let message = self.0.text("/message").filter(|message| !message.is_empty());
         message.unwrap_or_else(|| self.reason()).to_owned()

@@ -1,4 +1,4 @@
-//! What the tests of the operator have in common.
+//! Helpers of the operator's tests.
 
 use std::{collections::BTreeSet, fmt::Debug};
 
@@ -20,23 +20,32 @@ use kubewright_cluster::{Cluster, HarnessError, Operator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The operator at work in the cluster, with its definition and the storage class of the samples.
+/// Starts the operator in the cluster, with its definition and the storage class of the samples.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     started_for(cluster, u32::MAX).await
 }
 
-/// The same, but it gets through with so many writes only.
-pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
-    cluster.apply(include_str!("../../config/crd.yaml")).await?;
-    cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
-    // One that was killed has not let go of it, and a real cluster would wait for it to expire.
-    cluster.delete::<Lease>("default/cloud-manager").await?;
-    let operator = cluster.run_cut_off(cloud_manager::operator(), writes).await?;
-    operator.manager().leading().await;
+/// Starts the operator, applies the sample and waits until it is ready.
+pub(crate) async fn started_with_sample(cluster: &Cluster) -> Result<Operator> {
+    let operator = started(cluster).await?;
+    cluster.apply(SAMPLE).await?;
+    until_ready(cluster).await?;
+    cluster.settled().await?;
     Ok(operator)
 }
 
-/// The CloudManager of the samples.
+/// Starts it with a limited number of writes.
+pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
+    cluster.apply(include_str!("../../config/crd.yaml")).await?;
+    cluster.apply(include_str!("../../config/samples/storage-class.yaml")).await?;
+    // An aborted operator has not released its lease, and a real cluster would wait for it to expire.
+    cluster.delete::<Lease>("default/cloud-manager").await?;
+    let operator = cluster.run_with_write_limit(cloud_manager::operator(), writes).await?;
+    operator.manager().elected().await;
+    Ok(operator)
+}
+
+/// The sample CloudManager.
 pub(crate) const SAMPLE: &str = include_str!("../../config/samples/cloud-manager.yaml");
 
 fn api<K>(cluster: &Cluster) -> Api<K>
@@ -55,12 +64,12 @@ where
     Ok(())
 }
 
-/// Changes what the sample asks for.
-pub(crate) async fn ask(cluster: &Cluster, spec: Value) -> Result<()> {
+/// Changes the spec of the sample.
+pub(crate) async fn patch_spec(cluster: &Cluster, spec: Value) -> Result<()> {
     patch::<CloudManager>(cluster, "cloudmanager-sample", json!({"spec": spec})).await
 }
 
-/// Deletes an object in one of the ways there are.
+/// Deletes an object with this propagation policy.
 pub(crate) async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -81,20 +90,20 @@ where
     Ok(names)
 }
 
-/// What was told of the sample: source, reason and message of its events.
+/// The source, reason and message of the sample's events.
 pub(crate) async fn events(cluster: &Cluster) -> Result<Vec<(String, String, String)>> {
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     let about = format!("involvedObject.uid={}", manager.metadata.uid.unwrap_or_default());
     let events = api::<Event>(cluster).list(&ListParams::default().fields(&about)).await?;
-    let told = |event: Event| {
+    let describe = |event: Event| {
         let source = event.reporting_component.filter(|name| !name.is_empty());
         let source = source.or(event.source.and_then(|source| source.component));
         [source, event.reason, event.message].map(Option::unwrap_or_default).into()
     };
-    Ok(events.items.into_iter().map(told).collect())
+    Ok(events.items.into_iter().map(describe).collect())
 }
 
-/// What the sample reports.
+/// The phase in the sample's status.
 pub(crate) async fn phase(cluster: &Cluster) -> Result<String> {
     let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
     Ok(manager.status.unwrap_or_default().phase)
@@ -113,7 +122,7 @@ pub(crate) async fn is_ours(cluster: &Cluster, object: &impl Resource) -> Result
     Ok(owners.into_iter().any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid))
 }
 
-/// Waits until the sample says that it is ready.
+/// Waits until the sample is ready.
 pub(crate) async fn until_ready(cluster: &Cluster) -> Result<()> {
     let ready = async |cluster: &Cluster| {
         let manager: CloudManager = cluster.get("default/cloudmanager-sample").await?;
@@ -123,7 +132,7 @@ pub(crate) async fn until_ready(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Waits until there is no object of a kind. The garbage collector of a real cluster learns of a new kind late.
+/// Waits until there is no object of a kind. A real garbage collector discovers a new kind late.
 pub(crate) async fn until_none<K>(cluster: &Cluster) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -135,7 +144,7 @@ where
     Ok(cluster.eventually("there is none left", gone).await?)
 }
 
-/// Lets the namespace have so many pods.
+/// Limits the Pods of the namespace by a quota.
 pub(crate) async fn allow_pods(cluster: &Cluster, count: u32) -> Result<()> {
     let quota = format!(
         "{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: pods, namespace: default}}, \
@@ -151,7 +160,7 @@ pub(crate) async fn allow_pods(cluster: &Cluster, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// Which parts the sample has, by their identities.
+/// The uids of the sample's parts.
 pub(crate) async fn parts(cluster: &Cluster) -> Result<BTreeSet<String>> {
     let front = cluster.find::<Deployment>("default/ake-front").await?.and_then(|part| part.metadata.uid);
     let identity =

@@ -1,12 +1,13 @@
-//! When Jobs start: the schedule, missed runs, deadlines, policies, suspension, limits. Hours pass in milliseconds, in the
-//! process. On a real control plane a minute of the operator's time takes about a second, and the Jobs take the time that
-//! kube-controller-manager takes: tests of many minutes, and those in which a run must end before the next is due, are not
-//! for there.
+//! When Jobs start: schedules, missed runs, deadlines, policies, suspension, limits. In process, hours pass
+//! in milliseconds. On a real control plane a minute of the operator's time takes about a second, and Jobs
+//! take as long as kube-controller-manager does: long tests, and those in which a run must end before the
+//! next is due, run in process only.
 
 use std::time::Duration;
 
 use crate::support::{
-    Zero, active, change, define, every_minute, is_told, jobs, minutes, reason, scheduled_at, started, tick,
+    MinuteZero, active, change, define, every_minute, has_event, jobs, minutes, reason, scheduled_at,
+    started, tick,
 };
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
@@ -16,7 +17,7 @@ use serde_json::json;
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[kubewright_cluster::test]
-async fn an_hour_of_every_minute_is_sixty_jobs(cluster: Cluster) {
+async fn every_minute_of_an_hour_has_a_job(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("1s", &json!({}))).await.unwrap();
@@ -30,7 +31,7 @@ async fn an_hour_of_every_minute_is_sixty_jobs(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test]
-async fn a_period_keeps_its_beat(cluster: Cluster) {
+async fn the_period_of_every_is_kept(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("1s", &json!({"schedule": "@every 10s"}))).await.unwrap();
@@ -42,10 +43,10 @@ async fn a_period_keeps_its_beat(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn every_minute_has_its_job_and_no_minute_has_two(cluster: Cluster) {
+async fn every_minute_has_exactly_one_job(cluster: Cluster) {
     let _operator = started(&cluster).await;
-    let zero = Zero::with(&cluster, &every_minute("1s", &json!({}))).await;
-    zero.goes_to(&cluster, 4, 5).await;
+    let zero = MinuteZero::with(&cluster, &every_minute("1s", &json!({}))).await;
+    zero.advance_to(&cluster, 4, 5).await;
     assert_eq!(zero.minutes(&cluster, "tick").await, [1, 2, 3, 4]);
     let last = tick(&cluster).await.status.unwrap().last_schedule_time.unwrap();
     assert_eq!(last.0, zero.minute(4));
@@ -54,10 +55,10 @@ async fn every_minute_has_its_job_and_no_minute_has_two(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test(real)]
-async fn a_job_is_made_of_the_template_and_carries_its_time(cluster: Cluster) {
+async fn a_job_has_the_template_and_its_scheduled_time(cluster: Cluster) {
     let _operator = started(&cluster).await;
-    let zero = Zero::with(&cluster, &every_minute("30s", &json!({}))).await;
-    zero.goes_to(&cluster, 1, 5).await;
+    let zero = MinuteZero::with(&cluster, &every_minute("30s", &json!({}))).await;
+    zero.advance_to(&cluster, 1, 5).await;
 
     let job = jobs(&cluster).await.remove(0);
     assert_eq!(job.labels()["team"], "a");
@@ -65,21 +66,21 @@ async fn a_job_is_made_of_the_template_and_carries_its_time(cluster: Cluster) {
     let owner = &job.owner_references()[0];
     assert_eq!((&*owner.kind, &*owner.name, owner.controller), ("CronJob", "tick", Some(true)));
     assert_eq!(active(&cluster).await, [job.name_any()]);
-    is_told(&cluster, "SuccessfulCreate").await;
+    has_event(&cluster, "SuccessfulCreate").await;
 }
 
 #[kubewright_cluster::test(real)]
 async fn a_changed_schedule_counts_from_the_last_run(cluster: Cluster) {
     let _operator = started(&cluster).await;
-    let zero = Zero::with(&cluster, &every_minute("1s", &json!({}))).await;
-    zero.goes_to(&cluster, 1, 5).await;
+    let zero = MinuteZero::with(&cluster, &every_minute("1s", &json!({}))).await;
+    zero.advance_to(&cluster, 1, 5).await;
     change(&cluster, json!({"schedule": "@every 2m"})).await;
-    zero.goes_to(&cluster, 5, 5).await;
+    zero.advance_to(&cluster, 5, 5).await;
     assert_eq!(zero.minutes(&cluster, "tick").await, [1, 3, 5]);
 }
 
 #[kubewright_cluster::test]
-async fn a_changed_schedule_keeps_to_the_minutes_that_it_names(cluster: Cluster) {
+async fn a_changed_schedule_uses_its_own_minutes(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("1s", &json!({}))).await.unwrap();
@@ -90,7 +91,7 @@ async fn a_changed_schedule_keeps_to_the_minutes_that_it_names(cluster: Cluster)
 }
 
 #[kubewright_cluster::test]
-async fn of_missed_runs_the_latest_is_made_up_for(cluster: Cluster) {
+async fn of_missed_runs_the_latest_is_started(cluster: Cluster) {
     define(&cluster).await;
     cluster.apply(&every_minute("1s", &json!({}))).await.unwrap();
     cluster.advance(30 * MINUTE + Duration::from_secs(10)).await;
@@ -100,7 +101,7 @@ async fn of_missed_runs_the_latest_is_made_up_for(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test]
-async fn more_than_a_hundred_missed_runs_are_told_and_not_guessed_at(cluster: Cluster) {
+async fn more_than_a_hundred_missed_runs_are_reported_and_not_started(cluster: Cluster) {
     define(&cluster).await;
     cluster.apply(&every_minute("1s", &json!({}))).await.unwrap();
     cluster.advance(101 * MINUTE + Duration::from_secs(10)).await;
@@ -108,9 +109,9 @@ async fn more_than_a_hundred_missed_runs_are_told_and_not_guessed_at(cluster: Cl
     cluster.advance(5 * MINUTE).await;
     assert_eq!(minutes(&cluster, "tick").await, Vec::<i64>::new());
     assert_eq!(reason(&cluster).await, "TooManyMissedTimes");
-    is_told(&cluster, "TooManyMissedTimes").await;
+    has_event(&cluster, "TooManyMissedTimes").await;
 
-    // A deadline says what is too late anyway, and there is nothing to guess any more.
+    // With a deadline most missed runs are too late, so fewer are counted.
     change(&cluster, json!({"startingDeadlineSeconds": 90})).await;
     cluster.advance(Duration::from_secs(30)).await;
     assert_eq!(minutes(&cluster, "tick").await, [106]);
@@ -122,13 +123,13 @@ async fn a_run_whose_deadline_has_passed_is_not_started(cluster: Cluster) {
     define(&cluster).await;
     let hourly = json!({"schedule": "0 * * * *", "startingDeadlineSeconds": 300});
     cluster.apply(&every_minute("1s", &hourly)).await.unwrap();
-    // Six minutes past one: the run of one o'clock is six minutes late.
+    // At 1:06 the run of one o'clock is six minutes late.
     cluster.advance(66 * MINUTE).await;
     let operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.advance(10 * MINUTE).await;
     assert_eq!(minutes(&cluster, "tick").await, Vec::<i64>::new());
 
-    // Four minutes past two: that of two o'clock is within its five.
+    // At 2:04 the run of two o'clock is within its deadline of five minutes.
     operator.stop().await.unwrap();
     cluster.advance(48 * MINUTE).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
@@ -147,20 +148,20 @@ async fn allow_lets_runs_overlap(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test]
-async fn forbid_waits_for_the_run_before(cluster: Cluster) {
+async fn forbid_skips_runs_while_one_is_unfinished(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("150s", &json!({"concurrencyPolicy": "Forbid"}))).await.unwrap();
     cluster.advance(3 * MINUTE + Duration::from_secs(5)).await;
     assert_eq!(minutes(&cluster, "tick").await, [1], "it still runs");
-    // It ends three and a half minutes after midnight: the run that waited is that of the third.
+    // It ends three and a half minutes after midnight: the run of minute three is started then.
     cluster.advance(MINUTE).await;
     assert_eq!(minutes(&cluster, "tick").await, [1, 3]);
     assert_eq!(active(&cluster).await.len(), 1);
 }
 
 #[kubewright_cluster::test]
-async fn replace_ends_the_run_before(cluster: Cluster) {
+async fn replace_deletes_the_unfinished_run(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("150s", &json!({"concurrencyPolicy": "Replace"}))).await.unwrap();
@@ -177,18 +178,18 @@ async fn suspend_starts_nothing_and_stops_nothing(cluster: Cluster) {
     cluster.advance(MINUTE + Duration::from_secs(5)).await;
     change(&cluster, json!({"suspend": true})).await;
     cluster.advance(Duration::from_secs(30)).await;
-    assert_eq!(active(&cluster).await.len(), 1, "what runs goes on");
+    assert_eq!(active(&cluster).await.len(), 1, "the running Job is not affected");
     cluster.advance(10 * MINUTE).await;
     assert_eq!(minutes(&cluster, "tick").await, [1]);
     assert_eq!((reason(&cluster).await, active(&cluster).await.len()), ("Suspended".to_owned(), 0));
 
     change(&cluster, json!({"suspend": false})).await;
     cluster.advance(Duration::from_secs(5)).await;
-    assert_eq!(minutes(&cluster, "tick").await, [1, 11], "the latest of what was missed");
+    assert_eq!(minutes(&cluster, "tick").await, [1, 11], "the latest of the missed runs");
 }
 
 #[kubewright_cluster::test]
-async fn finished_jobs_are_kept_within_the_limits_and_the_earliest_go_first(cluster: Cluster) {
+async fn finished_jobs_beyond_the_limits_are_deleted_earliest_first(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     let limits = json!({"successfulJobsHistoryLimit": 2, "failedJobsHistoryLimit": 1});
@@ -196,12 +197,12 @@ async fn finished_jobs_are_kept_within_the_limits_and_the_earliest_go_first(clus
     cluster.advance(5 * MINUTE + Duration::from_secs(30)).await;
     assert_eq!(minutes(&cluster, "tick").await, [4, 5]);
 
-    // From now on they fail.
+    // The following Jobs fail.
     let fails = json!({"sim.kubewright.dev/exit-code": "1", "sim.kubewright.dev/run-duration": "1s"});
     let template = json!({"spec": {"backoffLimit": 0, "template": {"metadata": {"annotations": fails}}}});
     change(&cluster, json!({"jobTemplate": template})).await;
     cluster.advance(4 * MINUTE).await;
-    assert_eq!(minutes(&cluster, "tick").await, [4, 5, 9], "limits are of each kind");
+    assert_eq!(minutes(&cluster, "tick").await, [4, 5, 9], "the limits are independent");
 
     change(&cluster, json!({"successfulJobsHistoryLimit": 0})).await;
     cluster.advance(Duration::from_secs(5)).await;
@@ -209,7 +210,7 @@ async fn finished_jobs_are_kept_within_the_limits_and_the_earliest_go_first(clus
 }
 
 #[kubewright_cluster::test]
-async fn without_any_history_no_run_is_made_twice(cluster: Cluster) {
+async fn with_a_history_limit_of_zero_no_run_is_repeated(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     let limits = json!({"successfulJobsHistoryLimit": 0});
@@ -227,13 +228,13 @@ async fn without_any_history_no_run_is_made_twice(cluster: Cluster) {
 }
 
 #[kubewright_cluster::test]
-async fn a_schedule_that_makes_no_sense_is_told_and_can_be_mended(cluster: Cluster) {
+async fn an_invalid_schedule_is_reported_and_can_be_corrected(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("1s", &json!({"schedule": "now and then"}))).await.unwrap();
     cluster.advance(3 * MINUTE).await;
     assert_eq!(reason(&cluster).await, "UnparseableSchedule");
-    is_told(&cluster, "UnparseableSchedule").await;
+    has_event(&cluster, "UnparseableSchedule").await;
     assert!(cluster.find::<Job>("default/tick").await.unwrap().is_none());
 
     change(&cluster, json!({"schedule": "@every 30s"})).await;
@@ -243,7 +244,7 @@ async fn a_schedule_that_makes_no_sense_is_told_and_can_be_mended(cluster: Clust
 }
 
 #[kubewright_cluster::test]
-async fn a_schedule_that_never_comes_round_says_so(cluster: Cluster) {
+async fn a_schedule_without_a_next_run_is_reported(cluster: Cluster) {
     define(&cluster).await;
     let _operator = cluster.run(cronjob::operator()).await.unwrap();
     cluster.apply(&every_minute("1s", &json!({"schedule": "0 0 31 2 *"}))).await.unwrap();

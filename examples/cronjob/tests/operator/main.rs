@@ -1,4 +1,4 @@
-//! The operator in a cluster with three nodes: what it does by the clock, and what people and accidents do to it.
+//! The operator in a cluster with three nodes: its schedule, and interference by users and faults.
 
 mod by_hand;
 mod by_the_clock;

@@ -1,4 +1,4 @@
-//! CronJobs, the time that passes for them, and what has become of them.
+//! Helpers of the operator's tests.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot even look has failed")]
 
 use std::time::Duration;
@@ -13,62 +13,62 @@ use kube::{
 use kubewright_cluster::{Cluster, Operator};
 use serde_json::{Value, json};
 
-/// Brings the definition.
+/// Applies the definition.
 pub(crate) async fn define(cluster: &Cluster) {
     cluster.apply(include_str!("../../config/crd.yaml")).await.unwrap();
 }
 
-/// The operator at work in the cluster, with its definition.
+/// Starts the operator in the cluster, with its definition.
 pub(crate) async fn started(cluster: &Cluster) -> Operator {
     started_for(cluster, u32::MAX).await
 }
 
-/// The same, but it gets through with so many writes only.
+/// Starts it with a limited number of writes.
 pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Operator {
     define(cluster).await;
-    // One that was killed has not let go of it, and a real control plane keeps it from test to test.
+    // An aborted operator has not released its lease, and a real control plane keeps it from test to test.
     cluster.delete::<Lease>("default/cronjob").await.unwrap();
-    let operator = cluster.run_cut_off(cronjob::operator(), writes).await.unwrap();
-    operator.manager().leading().await;
+    let operator = cluster.run_with_write_limit(cronjob::operator(), writes).await.unwrap();
+    operator.manager().elected().await;
     operator
 }
 
-/// Where a test counts its minutes from: the one in which its first CronJob was made. That is midnight of 1 January 2026 in
-/// the process, and any minute of the day on a real control plane.
+/// Minute zero of a test: the one in which its first CronJob was created. In process that is midnight of 1
+/// January 2026, on a real control plane any minute.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Zero(i64);
+pub(crate) struct MinuteZero(i64);
 
-impl Zero {
-    /// Makes the first CronJob.
+impl MinuteZero {
+    /// Creates the first CronJob.
     pub(crate) async fn with(cluster: &Cluster, cron: &str) -> Self {
         let made = cluster.apply(cron).await.unwrap().remove(0);
         Self::of(made.metadata.creation_timestamp.unwrap().0)
     }
 
-    /// The minute in which this is.
+    /// The minute of this time.
     pub(crate) fn of(time: Timestamp) -> Self {
         Self(time.as_second().div_euclid(60))
     }
 
-    /// The beginning of a minute.
+    /// The start of a minute.
     pub(crate) fn minute(self, minute: i64) -> Timestamp {
         Timestamp::from_second((self.0 + minute) * 60).unwrap()
     }
 
-    /// The name of the Job of `tick` that is due then.
+    /// The name of the Job of `tick` for that minute.
     pub(crate) fn job(self, minute: i64) -> String {
         format!("tick-{}", self.minute(minute).as_second())
     }
 
-    /// Lets time pass until a minute has begun, and some seconds more.
-    pub(crate) async fn goes_to(self, cluster: &Cluster, minute: i64, seconds: i64) {
+    /// Advances time to a minute and some seconds.
+    pub(crate) async fn advance_to(self, cluster: &Cluster, minute: i64, seconds: i64) {
         let until = self.minute(minute) + SignedDuration::from_secs(seconds);
         let left = until.duration_since(cluster.clock().now());
         let left = Duration::try_from(left).expect("the minute has not passed yet");
         cluster.advance(left).await;
     }
 
-    /// The minutes for which there are Jobs of this CronJob, in order.
+    /// The minutes that have Jobs of this CronJob, in order.
     pub(crate) async fn minutes(self, cluster: &Cluster, name: &str) -> Vec<i64> {
         let prefix = format!("{name}-");
         let names = jobs(cluster).await.into_iter().map(|job| job.name_any());
@@ -78,21 +78,20 @@ impl Zero {
         minutes
     }
 
-    /// Waits until there are Jobs for these minutes and no others. The garbage collector of a real cluster learns of a new
-    /// kind late.
-    pub(crate) async fn comes_to(self, cluster: &Cluster, name: &str, wanted: &[i64]) {
+    /// Waits until exactly these minutes have Jobs. A real garbage collector discovers a new kind late.
+    pub(crate) async fn wait_for_jobs(self, cluster: &Cluster, name: &str, wanted: &[i64]) {
         let what = format!("that there are Jobs of {name} for the minutes {wanted:?}");
         let there = async |cluster: &Cluster| Ok((self.minutes(cluster, name).await == wanted).then_some(()));
         cluster.eventually(&what, there).await.unwrap();
     }
 }
 
-/// A CronJob `tick` that runs every minute, with more in its spec. Its Jobs take a second, unless `takes` says otherwise.
+/// A CronJob `tick` that runs every minute, with more fields. Its Jobs take a second, or `takes`.
 pub(crate) fn every_minute(takes: &str, spec: &Value) -> String {
     named("tick", takes, spec)
 }
 
-/// The same under another name.
+/// The same with another name.
 pub(crate) fn named(name: &str, takes: &str, spec: &Value) -> String {
     let mut cron = json!({
         "apiVersion": "batch.tutorial.kubebuilder.io/v1", "kind": "CronJob",
@@ -114,12 +113,12 @@ pub(crate) fn named(name: &str, takes: &str, spec: &Value) -> String {
     cron.to_string()
 }
 
-/// The minutes after midnight for which there are Jobs of this CronJob, in order.
+/// The minutes after midnight that have Jobs of this CronJob, in order.
 pub(crate) async fn minutes(cluster: &Cluster, name: &str) -> Vec<i64> {
-    Zero::of("2026-01-01T00:00:00Z".parse().unwrap()).minutes(cluster, name).await
+    MinuteZero::of("2026-01-01T00:00:00Z".parse().unwrap()).minutes(cluster, name).await
 }
 
-/// The time for which a Job was started.
+/// The scheduled time of a Job.
 pub(crate) fn scheduled_at(job: &Job) -> Timestamp {
     job.annotations()["batch.tutorial.kubebuilder.io/scheduled-at"].parse().unwrap()
 }
@@ -136,12 +135,12 @@ pub(crate) async fn change(cluster: &Cluster, spec: Value) {
     api.patch("tick", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.unwrap();
 }
 
-/// `tick`, as it is.
+/// The current `tick`.
 pub(crate) async fn tick(cluster: &Cluster) -> CronJob {
     cluster.get::<CronJob>("default/tick").await.unwrap()
 }
 
-/// The names of the Jobs that its status lists as running.
+/// The names of the Jobs that its status lists as active.
 pub(crate) async fn active(cluster: &Cluster) -> Vec<String> {
     let active = tick(cluster).await.status.unwrap_or_default().active;
     active.into_iter().filter_map(|reference| reference.name).collect()
@@ -153,9 +152,9 @@ pub(crate) async fn reason(cluster: &Cluster) -> String {
     conditions.into_iter().map(|condition| condition.reason).collect()
 }
 
-/// Waits until an event with this reason was recorded about `tick`: events are written when there is time for them.
-pub(crate) async fn is_told(cluster: &Cluster, reason: &str) {
-    let told = async |cluster: &Cluster| {
+/// Waits until an event with this reason is recorded about `tick`: events are written asynchronously.
+pub(crate) async fn has_event(cluster: &Cluster, reason: &str) {
+    let recorded = async |cluster: &Cluster| {
         let api = Api::<Event>::namespaced(cluster.client(), "default");
         let events = api.list(&ListParams::default()).await.unwrap();
         let about = |event: &Event| {
@@ -163,19 +162,19 @@ pub(crate) async fn is_told(cluster: &Cluster, reason: &str) {
         };
         Ok(events.items.iter().any(about).then_some(()))
     };
-    cluster.eventually(&format!("that {reason} is told of tick"), told).await.unwrap();
+    cluster.eventually(&format!("an event {reason} of tick"), recorded).await.unwrap();
 }
 
-/// A Job that somebody else has made, under a name that may be one of ours.
-pub(crate) fn foreign(name: &str) -> String {
+/// A Job of another owner, with a name that may conflict.
+pub(crate) fn unowned_job(name: &str) -> String {
     let template =
         json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "theirs", "image": "busybox"}]}});
     let spec = json!({"suspend": true, "template": template});
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}).to_string()
 }
 
-/// Makes a Job nobody's.
-pub(crate) async fn take_away(cluster: &Cluster, name: &str) {
+/// Removes the owners of a Job.
+pub(crate) async fn remove_owners(cluster: &Cluster, name: &str) {
     let api = Api::<Job>::namespaced(cluster.client(), "default");
     let orphaned = json!({"metadata": {"ownerReferences": null}});
     api.patch(name, &PatchParams::default(), &Patch::Merge(orphaned)).await.unwrap();

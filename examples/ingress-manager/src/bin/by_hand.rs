@@ -1,4 +1,4 @@
-//! The ingress manager on informers and a queue.
+//! The ingress manager with informers and a queue.
 
 use kubewright::{Result, client::Clients};
 

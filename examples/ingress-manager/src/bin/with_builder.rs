@@ -1,4 +1,4 @@
-//! The ingress manager as a controller. The log (`RUST_LOG`), probes, metrics and signals need no line of code.
+//! The ingress manager as a controller. Logs (`RUST_LOG`), probes, metrics and signals need no code.
 
 use kubewright::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Both ingress managers in one cluster, one after the other, each with names of its own.
+//! Runs both ingress managers in one cluster, one after the other, each with objects of its own.
 
 use ingress_manager::{by_hand, with_builder};
 use kubewright::{
@@ -8,21 +8,21 @@ use kubewright::{
         Api,
         api::{Patch, PatchParams},
     },
-    manager::{Manager, ManagerBuilder, Stage, function},
+    manager::{Manager, ManagerBuilder, Stage, runnable_fn},
 };
 use kubewright_cluster::{Cluster, Operator};
 use serde_json::{Value, json};
 
-/// One of the two, and where it is tried.
+/// One of the two managers and its cluster.
 pub(crate) struct Rig<'a> {
     pub(crate) cluster: &'a Cluster,
-    /// What the names of its objects begin with, so that a report tells which of the two has failed. A namespace for each
-    /// would do as well, but a real control plane takes its time to be rid of one.
+    /// Prefix of the names of its objects, so that a report shows which of the two has failed. Namespaces
+    /// would do as well, but a real control plane takes time to delete one.
     prefix: &'static str,
     operator: fn() -> ManagerBuilder,
 }
 
-/// Holds both to the same promise.
+/// Runs a check with both managers.
 pub(crate) async fn each(cluster: &Cluster, check: impl AsyncFn(&Rig<'_>) -> Result<()>) -> Result<()> {
     let both: [(_, fn() -> _); 2] = [("by-hand-", made_by_hand), ("with-builder-", made_with_builder)];
     for (prefix, operator) in both {
@@ -35,9 +35,9 @@ fn made_with_builder() -> ManagerBuilder {
     Manager::builder("ingress-manager").controller(with_builder::controller())
 }
 
-/// A manager around it, for the harness to run: of what a manager has it uses the client and the end.
+/// A manager around it, as the harness runs managers: only the client and the shutdown are used.
 fn made_by_hand() -> ManagerBuilder {
-    Manager::builder("ingress-manager").runnable(function("by-hand", Stage::Others, |cx| async move {
+    Manager::builder("ingress-manager").runnable(runnable_fn("by-hand", Stage::Others, |cx| async move {
         tokio::select! {
             biased;
             () = cx.stop().cancelled() => Ok(()),
@@ -47,22 +47,22 @@ fn made_by_hand() -> ManagerBuilder {
 }
 
 impl Rig<'_> {
-    /// The ingress manager at work.
+    /// Starts the ingress manager.
     pub(crate) async fn started(&self) -> Result<Operator> {
         Ok(self.cluster.run((self.operator)()).await?)
     }
 
-    /// The same, but it gets through with so many writes only.
+    /// Starts it with a limited number of writes.
     pub(crate) async fn started_for(&self, writes: u32) -> Result<Operator> {
-        Ok(self.cluster.run_cut_off((self.operator)(), writes).await?)
+        Ok(self.cluster.run_with_write_limit((self.operator)(), writes).await?)
     }
 
-    /// A Service that asks for a host, or for none.
+    /// Applies a Service with or without a host annotation.
     pub(crate) async fn serve(&self, name: &str, host: Option<&str>) -> Result<()> {
         self.serve_on(name, host, 80).await
     }
 
-    /// The same on another port.
+    /// Applies a Service with this port.
     pub(crate) async fn serve_on(&self, name: &str, host: Option<&str>, port: u16) -> Result<()> {
         let annotations = host.map(|host| json!({"ingress/http": host}));
         let service = json!({
@@ -87,14 +87,14 @@ impl Rig<'_> {
     }
 
     /// Changes an Ingress by hand.
-    pub(crate) async fn meddle(&self, name: &str, change: Value) -> Result<()> {
+    pub(crate) async fn patch_ingress(&self, name: &str, change: Value) -> Result<()> {
         let ingresses = Api::<Ingress>::namespaced(self.cluster.client(), "default");
         ingresses.patch(&self.named(name), &PatchParams::default(), &Patch::Merge(change)).await?;
         Ok(())
     }
 
-    /// An Ingress that somebody has made by hand, with whom it belongs to.
-    pub(crate) async fn foreign(&self, name: &str, owners: Value) -> Result<()> {
+    /// Creates an Ingress by hand, with these owners.
+    pub(crate) async fn create_ingress(&self, name: &str, owners: Value) -> Result<()> {
         let ingress = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
             "metadata": {"name": self.named(name), "ownerReferences": owners},
@@ -104,17 +104,17 @@ impl Rig<'_> {
         Ok(())
     }
 
-    /// Something that an Ingress can belong to, as a reference.
-    pub(crate) async fn stranger(&self) -> Result<Value> {
+    /// Creates an owner; returns its owner reference.
+    pub(crate) async fn other_owner(&self) -> Result<Value> {
         let map = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.named("stranger")},
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.named("other-owner")},
         });
         let made = self.cluster.apply(&map.to_string()).await?;
         let (name, uid) = (&made[0].metadata.name, &made[0].metadata.uid);
         Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": true}))
     }
 
-    /// Waits until an Ingress is as it should be.
+    /// Waits until an Ingress meets a condition.
     pub(crate) async fn until(
         &self,
         what: &str,
@@ -130,14 +130,14 @@ impl Rig<'_> {
         Ok(self.cluster.eventually(&what, right).await?)
     }
 
-    /// Where everything under the host goes: a Service and its port.
+    /// The Service and port that the host leads to.
     pub(crate) fn backend<'a>(&self, ingress: Option<&'a Ingress>) -> Option<(&'a str, i32)> {
         let http = ingress?.spec.as_ref()?.rules.as_ref()?.first()?.http.as_ref()?;
         let service = http.paths.first()?.backend.service.as_ref()?;
         Some((service.name.strip_prefix(self.prefix)?, service.port.as_ref()?.number?))
     }
 
-    /// The kind and the name of what controls it.
+    /// The kind and name of its controller.
     pub(crate) fn controller<'a>(&self, ingress: Option<&'a Ingress>) -> Option<(&'a str, &'a str)> {
         let owners = ingress?.metadata.owner_references.as_ref()?;
         let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
@@ -153,7 +153,7 @@ impl Rig<'_> {
     }
 }
 
-/// The host of its first rule.
+/// The host of the first rule.
 pub(crate) fn host(ingress: Option<&Ingress>) -> Option<&str> {
     ingress?.spec.as_ref()?.rules.as_ref()?.first()?.host.as_deref()
 }

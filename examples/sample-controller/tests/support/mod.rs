@@ -1,4 +1,4 @@
-//! What the tests of the operator have in common.
+//! Helpers of the operator's tests.
 
 use std::fmt::Debug;
 
@@ -21,34 +21,34 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// The operator at work in the cluster, with its definition.
+/// Starts the operator in the cluster, with its definition.
 pub(crate) async fn started(cluster: &Cluster) -> Result<Operator> {
     started_for(cluster, u32::MAX).await
 }
 
-/// The same, but it gets through with so many writes only.
+/// Starts it with a limited number of writes.
 pub(crate) async fn started_for(cluster: &Cluster, writes: u32) -> Result<Operator> {
     cluster.apply(include_str!("../../config/crd.yaml")).await?;
-    // One that was killed has not let go of it, and a real cluster would wait for it to expire.
+    // An aborted operator has not released its lease, and a real cluster would wait for it to expire.
     cluster.delete::<Lease>("default/sample-controller").await?;
-    let operator = cluster.run_cut_off(sample_controller::operator(), writes).await?;
-    operator.manager().leading().await;
+    let operator = cluster.run_with_write_limit(sample_controller::operator(), writes).await?;
+    operator.manager().elected().await;
     Ok(operator)
 }
 
-/// The operator with the rights that it has in a pod of its own.
+/// Starts the operator with the rights of its service account.
 pub(crate) async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Result<()>>> {
     let account = Impersonation::user("system:serviceaccount:sample-controller:sample-controller")
         .group("system:serviceaccounts")
         .group("system:authenticated");
     let client = Clients::new(cluster.client()).impersonate(account).client();
     let election = LeaderElection::builder(client.clone(), "sample-controller")
-        .namespace("sample-controller") // where a pod of the operator is
+        .namespace("sample-controller") // the namespace of the operator's Pod
         .clock(cluster.clock().clone())
         .build()?;
     let manager = sample_controller::operator()
         .client(client)
-        .candidacy(election)
+        .leader_elector(election)
         .clock(cluster.clock().clone())
         .signals(false)
         .build()
@@ -56,7 +56,7 @@ pub(crate) async fn operator_of_a_pod(cluster: &Cluster) -> Result<JoinHandle<Re
     Ok(tokio::spawn(manager.run()))
 }
 
-/// A Foo as its user writes it.
+/// The manifest of a Foo.
 pub(crate) fn foo(name: &str, deployment: &str, replicas: Option<i32>) -> String {
     let replicas = replicas.map_or(String::new(), |replicas| format!("\n  replicas: {replicas}"));
     format!(
@@ -77,12 +77,12 @@ pub(crate) async fn patch<K>(cluster: &Cluster, name: &str, change: Value) -> Re
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    // As kubectl does it: elements of a list are told apart by their names.
+    // A strategic merge patch, as kubectl sends: list elements are merged by name.
     api::<K>(cluster).patch(name, &PatchParams::default(), &Patch::Strategic(change)).await?;
     Ok(())
 }
 
-/// Deletes an object in one of the ways there are.
+/// Deletes an object with this propagation policy.
 pub(crate) async fn delete<K>(cluster: &Cluster, name: &str, how: PropagationPolicy) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -101,25 +101,25 @@ where
     Ok(list.items.iter().map(ResourceExt::name_any).collect())
 }
 
-/// What was told of a Foo: type, reason and message of its events.
+/// The type, reason and message of a Foo's events.
 pub(crate) async fn events(cluster: &Cluster, name: &str) -> Result<Vec<(String, String, String)>> {
     let uid = cluster.get::<Foo>(&format!("default/{name}")).await?.metadata.uid.unwrap_or_default();
     let about = ListParams::default().fields(&format!("involvedObject.uid={uid}"));
     let events = api::<Event>(cluster).list(&about).await?;
-    let told = |event: Event| {
+    let describe = |event: Event| {
         let parts = [event.type_, event.reason, event.message].map(Option::unwrap_or_default);
         parts.into()
     };
-    Ok(events.items.into_iter().map(told).collect())
+    Ok(events.items.into_iter().map(describe).collect())
 }
 
-/// What a Foo reports.
+/// The available replicas in a Foo's status.
 pub(crate) async fn available(cluster: &Cluster, name: &str) -> Result<Option<i32>> {
     let foo: Foo = cluster.get(&format!("default/{name}")).await?;
     Ok(foo.status.map(|status| status.available_replicas))
 }
 
-/// Waits until a Foo reports so many.
+/// Waits until a Foo's status has this many replicas.
 pub(crate) async fn until_available(cluster: &Cluster, name: &str, replicas: i32) -> Result<()> {
     let key = format!("default/{name}");
     let reported = async |cluster: &Cluster| {
@@ -130,7 +130,7 @@ pub(crate) async fn until_available(cluster: &Cluster, name: &str, replicas: i32
     Ok(())
 }
 
-/// Waits until there is no object of a kind. The garbage collector of a real cluster learns of a new kind late.
+/// Waits until there is no object of a kind. A real garbage collector discovers a new kind late.
 pub(crate) async fn until_none<K>(cluster: &Cluster) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,

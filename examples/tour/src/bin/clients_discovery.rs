@@ -1,4 +1,4 @@
-//! The discovery client, what the server serves: prints the resources of the core group, subresources included.
+//! The discovery client: prints the resources of the core group, subresources included.
 
 use kubewright::client::Clients;
 
@@ -9,7 +9,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Asks once and ends.
+/// Sends one request.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let served = clients.discovery().resources().await?;
     let core = served

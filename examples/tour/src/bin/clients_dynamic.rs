@@ -1,4 +1,5 @@
-//! The dynamic client, objects of any kind without a Rust type: prints the name and the replicas of every deployment.
+//! The dynamic client, objects of any kind without a Rust type: prints the name and the replicas of every
+//! deployment.
 
 use kubewright::{
     client::{
@@ -15,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Lists once and ends.
+/// Lists once.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let deployments = GroupVersionResource::gvr("apps", "v1", "deployments");
     let list = clients.dynamic().resource(&deployments).list(&ListParams::default()).await?;

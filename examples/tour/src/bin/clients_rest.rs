@@ -1,5 +1,5 @@
-//! The REST client, any path and any verb: prints the URL of a request for the Pods of namespace `default`, and then
-//! the names in the answer.
+//! The REST client, any path and any verb: prints the URL of a request for the Pods of namespace `default`,
+//! and then the names in the response.
 
 use kubewright::{
     client::{
@@ -16,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Asks once and ends.
+/// Sends one request.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let core = clients.rest().group_version("v1");
     let request = core.get().namespace("default").resource("pods").query("limit", "500");

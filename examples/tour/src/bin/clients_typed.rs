@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Lists once and ends.
+/// Lists once.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     let nodes = clients.typed::<Node>().list(&ListParams::default()).await?;
     for (i, node) in nodes.iter().enumerate() {

@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Follows until the future is dropped.
+/// Runs until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String) + Send + 'static) {
     let store = Indexer::<ConfigMap>::keyed();
     let fifo = DeltaFifo::of(&store);

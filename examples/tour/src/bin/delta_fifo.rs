@@ -1,4 +1,4 @@
-//! `DeltaFifo` alone, no server: prints what is queued, and then what happened to each object, in order.
+//! `DeltaFifo` alone, without a server: prints the queued objects, and then the deltas of each in order.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Queues, closes the queue, and takes out what is left.
+/// Queues objects, closes the queue, and pops the rest.
 pub async fn run(print: impl Fn(String)) -> kubewright::Result<()> {
     let fifo = DeltaFifo::new(|pod: &MyPod| Ok(ObjectKey::cluster(pod.name)));
     fifo.add(MyPod { name: "pod1", value: 1 })?;

@@ -1,5 +1,5 @@
-//! `InformerFactory`, one informer per kind however often it is asked for: prints how many config maps and services
-//! there are, and the config maps of namespace `tmp` as a lister sees them.
+//! `InformerFactory`, one informer per kind however often it is requested: prints how many config maps and
+//! services there are, and the config maps of namespace `tmp` from a lister.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Waits for both caches, reads from them and ends.
+/// Waits for both caches, reads from them and returns.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let factory = InformerFactory::new(client).resync(Duration::from_secs(30));
     let maps = factory.informer::<ConfigMap>();

@@ -1,4 +1,4 @@
-//! `Indexer` with an index of one's own, by the keys of labels: prints for each label which config maps have it.
+//! `Indexer` with a custom index, by the keys of labels: prints for each label which config maps have it.
 
 use kubewright::{
     cache::{IndexFn, Lazy, ListWatch, SharedInformer},
@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Waits for the cache, reads from it and ends.
+/// Waits for the cache, reads from it and returns.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));

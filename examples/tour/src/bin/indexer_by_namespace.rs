@@ -1,5 +1,5 @@
-//! `Indexer` with the namespace index that every informer has: prints one config map found by its key, and then the
-//! keys of all config maps in namespace `tmp`.
+//! `Indexer` with the namespace index that every informer has: prints one config map found by its key, and
+//! then the keys of all config maps in namespace `tmp`.
 
 use kubewright::{
     cache::{ListWatch, NAMESPACE_INDEX, SharedInformer},
@@ -16,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Waits for the cache, reads from it and ends.
+/// Waits for the cache, reads from it and returns.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client));

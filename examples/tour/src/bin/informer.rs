@@ -1,4 +1,4 @@
-//! `Informer`, the controller that keeps its own store: prints what happens to the config maps of namespace `tmp`.
+//! `Informer`, a controller with its own store: prints what happens to the config maps of namespace `tmp`.
 
 use kubewright::{
     cache::{Event, Informer, ListWatch},
@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Follows until the future is dropped.
+/// Runs until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String) + Send + 'static) {
     print("Start syncing....".to_owned());
     let maps = ListWatch::<ConfigMap>::new(client).namespace("tmp");

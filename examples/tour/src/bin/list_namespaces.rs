@@ -15,7 +15,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Lists once and ends.
+/// Lists once.
 pub async fn run(clients: Clients, print: impl Fn(String)) -> kubewright::Result<()> {
     for namespace in clients.typed::<Namespace>().list(&ListParams::default()).await? {
         print(namespace.name_any());

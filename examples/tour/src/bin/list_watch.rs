@@ -1,5 +1,5 @@
-//! `ListWatch`, the box nearest to the server: prints the config maps of namespace `tmp`, the version of that list,
-//! and then every change, until the server ends the watch.
+//! `ListWatch`, the lowest layer: prints the config maps of namespace `tmp`, the version of that list, and
+//! then every change, until the server ends the watch.
 
 use kubewright::{cache::ListWatch, client::Clients, k8s_openapi::api::core::v1::ConfigMap, kube::Client};
 
@@ -10,7 +10,8 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Lists, then watches from the version of the list. Nobody watches again when the watch ends: that is the reflector.
+/// Lists, then watches from the version of the list. It does not watch again when the watch ends; a reflector
+/// does.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let maps = ListWatch::<ConfigMap>::new(client).namespace("tmp");
     let (present, version) = maps.list().await?;

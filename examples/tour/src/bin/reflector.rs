@@ -1,5 +1,5 @@
-//! `Reflector`, `DeltaFifo` and `Store` by hand: prints every delta of the Pods of namespace `default` with the phase
-//! of the Pod, and keeps the store that tells the queue which deletions it has missed.
+//! `Reflector`, `DeltaFifo` and `Store` by hand: prints every delta of the Pods of namespace `default` with
+//! the phase of the Pod, and keeps the store by which the queue detects missed deletions.
 
 use kubewright::{
     cache::{DeltaFifo, Deltas, Indexer, Lazy, ListWatch, Reflector, StoreError},
@@ -16,14 +16,14 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Follows until the future is dropped.
+/// Runs until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String)) -> kubewright::Result<()> {
     let store = Indexer::<Pod>::keyed();
     let fifo = DeltaFifo::of(&store);
     let _following = Reflector::new(ListWatch::new(client).namespace("default"), fifo.clone()).start();
     let process = |popped: Deltas<Lazy<Pod>>| -> Result<(), StoreError> {
         for delta in popped.deltas {
-            // A Pod that cannot be decoded has been reported by load; the others go on.
+            // `load` has reported a Pod that cannot be decoded; the others are not affected.
             let phase = delta.object().load().ok().and_then(|pod| pod.status.as_ref()?.phase.clone());
             let phase = phase.as_deref().unwrap_or("Unknown");
             print(format!("{} : {} - {phase}", delta.name(), delta.object().name()));

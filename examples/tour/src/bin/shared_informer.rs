@@ -1,5 +1,5 @@
-//! `SharedInformer`, one watch and one cache for any number of handlers: one handler prints the namespace of every new
-//! config map in `tmp`, the other its name.
+//! `SharedInformer`, one watch and one cache for any number of handlers: one handler prints the namespace of
+//! every new config map in `tmp`, the other its name.
 
 use kubewright::{
     cache::{Event, ListWatch, SharedInformer},
@@ -16,7 +16,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Follows until the future is dropped. The handlers and the informer are guards: they end with it.
+/// Runs until the future is dropped. The registrations and the informer are guards: they end with it.
 pub async fn run(client: Client, print: impl Fn(String) + Clone + Send + 'static) {
     print("Start syncing....".to_owned());
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client).namespace("tmp"));

@@ -1,5 +1,5 @@
-//! `RateLimitingQueue`, the way from an event to a worker: prints which config maps of namespace `tmp` were received
-//! and processed. One without data fails, is tried again, later each time, and is dropped after `MAX_RETRIES`.
+//! `RateLimitingQueue`, between events and workers: prints which config maps of namespace `tmp` were received
+//! and processed. One without data fails, is retried with back-off, and is dropped after `MAX_RETRIES`.
 
 use std::{error::Error, time::Duration};
 
@@ -13,7 +13,7 @@ use kubewright::{
 };
 
 const MAX_RETRIES: u32 = 3;
-const NAP: Duration = Duration::from_secs(1);
+const WORK_TIME: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 #[allow(clippy::print_stdout, reason = "printing is what this program does")]
@@ -23,7 +23,7 @@ async fn main() -> kubewright::Result<()> {
     Ok(())
 }
 
-/// Fills the queue from an informer and empties it with two workers, until the future is dropped.
+/// Fills the queue from an informer and processes it with two workers, until the future is dropped.
 pub async fn run(client: Client, print: impl Fn(String) + Clone + Send + 'static) {
     let queue = RateLimitingQueue::<ObjectKey>::named("sloth");
     let maps = SharedInformer::new(ListWatch::<ConfigMap>::new(client).namespace("tmp"));
@@ -60,9 +60,9 @@ async fn work(queue: &RateLimitingQueue<ObjectKey>, store: &Indexer<ConfigMap>, 
     }
 }
 
-/// The work, at the pace of a sloth. Only the key is known: what there is to do is read from the cache.
+/// Processes a key, slowly. Only the key is queued: the object is read from the cache.
 async fn process(store: &Indexer<ConfigMap>, key: &ObjectKey) -> Result<(), Box<dyn Error + Send + Sync>> {
-    tokio::time::sleep(NAP).await;
+    tokio::time::sleep(WORK_TIME).await;
     let Some(map) = store.get_by_key(key) else { return Ok(()) };
     if map.load()?.data.is_none() { Err("no data".into()) } else { Ok(()) }
 }

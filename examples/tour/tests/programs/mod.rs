@@ -1,4 +1,4 @@
-//! The programs themselves, as modules.
+//! The programs as modules.
 #![allow(dead_code, unreachable_pub, reason = "the tests call what each main calls")]
 
 #[path = "../../src/bin/clients_discovery.rs"]

@@ -39,7 +39,7 @@ pub(super) struct Rule {
 fn environment(spec: &Json, variables: &mut Vec<(String, Compiled)>) -> Environment {
     let mut environment = names(None, spec.contains_key("paramKind"), None, true);
     for variable in objects(spec, "variables") {
-        environment = environment.composed();
+        environment = environment.with_variables();
         let program = compile(text(variable, "expression"), &environment, &[]);
         environment.add_variable(text(variable, "name"), &program);
         variables.push((text(variable, "name").to_owned(), program));
@@ -71,7 +71,7 @@ pub(super) fn validating(stored: &Json) -> Policy {
     policy(stored, |spec, environment| {
         // Messages may not ask who may do what.
         let messages =
-            names(None, spec.contains_key("paramKind"), None, false).sharing_variables(environment);
+            names(None, spec.contains_key("paramKind"), None, false).with_variables_of(environment);
         let rule = |written: &Json| {
             let text = self::text(written, "expression");
             let message = Some(self::text(written, "messageExpression")).filter(|text| !text.is_empty());
@@ -89,7 +89,7 @@ pub(super) fn validating(stored: &Json) -> Policy {
 /// A `MutatingAdmissionPolicy`.
 pub(super) fn mutating(stored: &Json) -> Policy {
     policy(stored, |spec, environment| {
-        let environment = environment.clone().patches();
+        let environment = environment.clone().with_patches();
         let rule = |written: &Json| {
             let (field, wanted) = mutation(written);
             let text = object(written, field).map_or("", |patch| self::text(patch, "expression"));

@@ -58,7 +58,7 @@ fn gvk(ty: &Descriptor) -> Gvk {
 
 /// The type of the objects of a built-in kind.
 fn decl(ty: &Descriptor) -> Option<Arc<Decl>> {
-    Schemas::builtin().lookup(&gvk(ty)).map(|shape| Decl::of_shape(&shape))
+    Schemas::builtin().lookup(&gvk(ty)).map(|shape| Decl::from_type(&shape))
 }
 
 fn type_warnings(registry: &Registry, policy: &Json) -> Vec<Value> {
@@ -72,7 +72,7 @@ fn type_warnings(registry: &Registry, policy: &Json) -> Vec<Value> {
         for (object, ty) in &types {
             let mut environment = names(Some(object), has_params, params.as_ref(), true);
             for variable in objects(spec, "variables") {
-                environment = environment.composed();
+                environment = environment.with_variables();
                 let program = compile(text(variable, "expression"), &environment, &[]);
                 environment.add_variable(text(variable, "name"), &program);
             }

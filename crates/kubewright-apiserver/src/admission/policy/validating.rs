@@ -15,7 +15,7 @@ use crate::{
         matching::is_exempt,
         request::{Asking, namespace_object},
     },
-    cel::Failure,
+    cel::EvalError,
     registry::{
         Registry,
         descriptor::Descriptor,
@@ -213,7 +213,7 @@ fn evaluate(
             Ok(program) => match program.evaluate(&values, &mut budget) {
                 Ok(value) => Ok(value == Value::Bool(true)),
                 // None of the others is run, and none counts.
-                Err(Failure::OutOfBudget) => return vec![failure(Failure::OutOfBudget.to_string())],
+                Err(EvalError::OutOfBudget) => return vec![failure(EvalError::OutOfBudget.to_string())],
                 Err(why) => Err(failed(&rule.text, &why)),
             },
         };
@@ -224,7 +224,9 @@ fn evaluate(
     for ((rule, outcome), message) in judged.into_iter().zip(messages) {
         out.push(match outcome {
             Err(why) => failure(why),
-            Ok(_) if too_expensive => failure(format!("failed messageExpression: {}", Failure::OutOfBudget)),
+            Ok(_) if too_expensive => {
+                failure(format!("failed messageExpression: {}", EvalError::OutOfBudget))
+            }
             Ok(true) => None,
             Ok(false) => Some((shown(rule, message), text(&rule.written, "reason").to_owned())),
         });
@@ -242,7 +244,7 @@ fn messages(policy: &Policy, inputs: &Inputs, budget: &mut u64) -> (Vec<Option<S
         let message = match &rule.message {
             Some(Ok(program)) if !too_expensive => match program.evaluate(&values, budget) {
                 Ok(Value::String(text)) => Some(text),
-                Err(Failure::OutOfBudget) => {
+                Err(EvalError::OutOfBudget) => {
                     too_expensive = true;
                     None
                 }

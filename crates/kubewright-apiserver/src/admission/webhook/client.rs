@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use base64::Engine;
 use futures::future::BoxFuture;
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::Value;
 

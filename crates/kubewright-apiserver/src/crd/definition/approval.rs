@@ -1,4 +1,4 @@
-//! The groups of the Kubernetes project itself need an approval, stated in an annotation.
+//! API approval: CRDs in the groups of the Kubernetes project need an annotation with their approval.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::schema::{field::FieldError, go};
 pub(super) const ANNOTATION: &str = "api-approved.kubernetes.io";
 const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the annotation says.
+/// Content of the annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Approval {
     Missing,
@@ -41,7 +41,7 @@ pub(super) fn approval(crd: &Value) -> Approval {
 }
 
 impl Approval {
-    /// The words that errors and the condition share.
+    /// Returns the reason used by errors and by the condition.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Missing => {
@@ -58,7 +58,7 @@ impl Approval {
     }
 }
 
-/// The refusal of an unapproved definition; one that was there before may stay as it is.
+/// Validates the approval; a CRD that was unapproved before may stay so.
 pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
     if !is_protected(crd["spec"]["group"].as_str().unwrap_or_default()) {
         return None;

@@ -1,4 +1,4 @@
-//! The checks of printer columns, subresources and selectable fields.
+//! Validation of printer columns, subresources and selectable fields.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const MAX_SELECTABLE: usize = 8;
 pub(super) fn printer_columns(columns: &[Value], path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (i, column) in columns.iter().enumerate() {
-        let (path, column) = (format!("{path}[{i}]"), Props::of(column));
+        let (path, column) = (format!("{path}[{i}]"), Props::new(column));
         if column.text("name").is_empty() {
             out.push(required(format!("{path}.name"), ""));
         }
@@ -49,7 +49,7 @@ pub(super) fn subresources(subresources: &Value, path: &str) -> Vec<FieldError> 
     if !scale.is_object() {
         return Vec::new();
     }
-    let scale = Props::of(scale);
+    let scale = Props::new(scale);
     let mut out = Vec::new();
     for (name, root) in [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")] {
         let (field, text) = (format!("{path}.scale.{name}"), scale.text(name));
@@ -81,7 +81,7 @@ pub(super) fn selectable_fields(
     let (mut out, mut seen) = (Vec::new(), BTreeSet::new());
     for (i, field) in fields.iter().enumerate() {
         let path = format!("{path}[{i}].jsonPath");
-        let text = Props::of(field).text("jsonPath");
+        let text = Props::new(field).text("jsonPath");
         if text.is_empty() {
             out.push(required(path, ""));
             continue;
@@ -97,7 +97,7 @@ pub(super) fn selectable_fields(
             out.push(invalid(path.as_str(), text, "must not point to fields in metadata"));
         }
         if !matches!(
-            found.schema.map_or("", |schema| Props::of(schema).kind()),
+            found.schema.map_or("", |schema| Props::new(schema).kind()),
             "string" | "boolean" | "integer"
         ) {
             out.push(invalid(

@@ -1,4 +1,4 @@
-//! The checks of `spec.conversion`.
+//! Validation of `spec.conversion`.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ pub(super) fn validate(conversion: &Value, old: Option<&Value>) -> Vec<FieldErro
     if !conversion.is_object() {
         return out;
     }
-    let strategy = Props::of(conversion).text("strategy");
+    let strategy = Props::new(conversion).text("strategy");
     match strategy {
         "" => out.push(required("spec.conversion.strategy", "")),
         "None" | "Webhook" => {}
         other => out.push(not_supported("spec.conversion.strategy", other, &["None", "Webhook"])),
     }
-    let webhook = Props::of(&conversion["webhook"]);
+    let webhook = Props::new(&conversion["webhook"]);
     let client = webhook.get("clientConfig");
     let review = webhook.texts("conversionReviewVersions");
     if strategy == "Webhook" {
@@ -32,10 +32,10 @@ pub(super) fn validate(conversion: &Value, old: Option<&Value>) -> Vec<FieldErro
                 "spec.conversion.webhookClientConfig",
                 "required when strategy is set to Webhook",
             )),
-            Some(client) => out.extend(validate_client(Props::of(client))),
+            Some(client) => out.extend(validate_client(Props::new(client))),
         }
         let old =
-            old.map(|old| Props::of(&old["webhook"]).texts("conversionReviewVersions")).unwrap_or_default();
+            old.map(|old| Props::new(&old["webhook"]).texts("conversionReviewVersions")).unwrap_or_default();
         let recognised = |versions: &[&str]| versions.iter().any(|version| REVIEW_VERSIONS.contains(version));
         out.extend(review_versions(&review, old.is_empty() || recognised(&old)));
     } else {
@@ -82,7 +82,7 @@ fn validate_client(client: Props<'_>) -> Vec<FieldError> {
             }
         }
         (None, Some(service)) => {
-            let service = Props::of(service);
+            let service = Props::new(service);
             for name in ["name", "namespace"] {
                 if service.text(name).is_empty() {
                     out.push(required(

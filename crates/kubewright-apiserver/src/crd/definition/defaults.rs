@@ -1,4 +1,4 @@
-//! The checks of `default` values: they must be pruned and fit their own schema and its rules.
+//! Validation of `default` values: they must be pruned and valid under their own schema and its rules.
 
 use serde_json::Value;
 
@@ -9,7 +9,10 @@ use crate::{
         props::{Props, any},
         resource::prefixed,
     },
-    schema::{Child, Kind, Node, Rest, TypeRef, field::FieldError, prune::prune, validate::Validator},
+    schema::{
+        AdditionalProperties, Child, Kind, Node, TypeRef, field::FieldError, prune::prune,
+        validate::Validator,
+    },
 };
 
 pub(super) fn validate(schema: &Value, path: &str, require_pruned: bool) -> Vec<FieldError> {
@@ -23,7 +26,7 @@ pub(super) fn validate(schema: &Value, path: &str, require_pruned: bool) -> Vec<
     out
 }
 
-/// Whether no default has a field that its schema does not name.
+/// Returns whether no default has fields unknown to its schema.
 pub(super) fn are_pruned(schema: &Value) -> bool {
     validate(schema, "", true).iter().all(|error| error.detail != UNKNOWN)
 }
@@ -39,7 +42,7 @@ fn visit(
     require_pruned: bool,
     out: &mut Vec<FieldError>,
 ) {
-    let props = Props::of(schema);
+    let props = Props::new(schema);
     let embedded = is_resource || props.flag("x-kubernetes-embedded-resource");
     let inside_meta = inside_meta && !embedded;
     if let Some(default) = props.get("default") {
@@ -73,14 +76,14 @@ fn visit(
 
 fn child<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let Kind::Object(object) = &node.kind else { return None };
-    match (object.field(name), &object.rest) {
+    match (object.field(name), &object.additional) {
         (Some(field), _) => Some(field.node.node()),
-        (None, Rest::Values(values)) => Some(Child::node(values)),
-        (None, Rest::Closed | Rest::Free) => None,
+        (None, AdditionalProperties::Values(values)) => Some(Child::node(values)),
+        (None, AdditionalProperties::Closed | AdditionalProperties::Any) => None,
     }
 }
 
-/// A default must pass as an unchanged value and as a new one.
+/// Validates a default both as an unchanged value and as a new one.
 fn rule_errors(schema: &Value, is_resource: bool, default: &Value, field: &str) -> Vec<FieldError> {
     let Some(rules) = Rules::compile(schema, is_resource) else { return Vec::new() };
     let errors = rules.validate(field, default, Some(default), false, &mut Budget::per_object()).errors;

@@ -1,4 +1,4 @@
-//! The checks of group, scope, names and deprecation warnings.
+//! Validation of group, scope, names and deprecation warnings.
 
 use serde_json::Value;
 
@@ -28,11 +28,11 @@ pub(super) fn group_and_scope(spec: Props<'_>) -> Vec<FieldError> {
 }
 
 pub(super) fn deprecation_warning(version: &Version<'_>, path: &str) -> Vec<FieldError> {
-    let Some(warning) = version.written.get("deprecationWarning").and_then(Value::as_str) else {
+    let Some(warning) = version.definition.get("deprecationWarning").and_then(Value::as_str) else {
         return Vec::new();
     };
     let mut reasons = Vec::new();
-    if version.written.flag("deprecated") {
+    if version.definition.flag("deprecated") {
         if warning.len() > 256 {
             reasons.push("must be <= 256 characters long".to_owned());
         }

@@ -1,8 +1,8 @@
-//! Everything about a `CustomResourceDefinition` object itself.
+//! `CustomResourceDefinition` objects: defaulting, validation, warnings and status.
 //!
-//! A write goes through [`apply_defaults`], then one of the `prepare_*` functions (what a writer may not set is
-//! taken back, status and generation are brought up to date), then the matching `validate_*` function. What comes
-//! after the write, the conditions, is [`status`].
+//! A write goes through [`apply_defaults`], then one of the `prepare_*` functions (fields that the writer may
+//! not set are reset, status and generation are updated), then the matching `validate_*` function. The
+//! conditions are set after the write, by [`status`].
 //!
 //! ```
 //! use kubewright_apiserver::crd::definition;
@@ -23,7 +23,7 @@ mod approval;
 mod columns;
 mod conversion;
 mod defaults;
-mod fields;
+
 mod head;
 mod openapi;
 mod rules;
@@ -33,6 +33,7 @@ mod structural;
 mod view;
 mod warnings;
 
+use kubewright_schema::field_path as fields;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -40,11 +41,10 @@ use crate::{
     schema::field::{ErrorKind, FieldError},
 };
 
-pub(crate) use fields::valid_path;
 pub use spec::{validate_create, validate_status_update, validate_update};
 pub use warnings::warnings;
 
-/// The finalizer that holds a definition until its objects are gone.
+/// Finalizer that keeps a CRD until its objects are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 fn set_default(object: &mut Value, key: &str, value: impl FnOnce() -> Value) {
@@ -54,8 +54,8 @@ fn set_default(object: &mut Value, key: &str, value: impl FnOnce() -> Value) {
     }
 }
 
-/// Fills in what a writer may leave out: singular, listKind, the conversion strategy, the port of a conversion
-/// webhook, and the stored versions of a status that has none.
+/// Sets the defaults: singular, listKind, the conversion strategy, the port of a conversion webhook, and the
+/// stored versions of an empty status.
 pub fn apply_defaults(crd: &mut Value) {
     let Some(spec) = entry(crd, &["spec"]) else { return };
     if let Some(names @ Value::Object(_)) = spec.get_mut("names") {
@@ -86,13 +86,13 @@ pub fn apply_defaults(crd: &mut Value) {
     }
 }
 
-/// The first version marked as storage.
+/// Returns the first version marked as storage.
 pub fn storage_version(spec: &Value) -> Option<&str> {
     let versions = spec["versions"].as_array()?;
     versions.iter().find(|version| version["storage"] == true)?["name"].as_str()
 }
 
-fn note_storage(crd: &mut Value) {
+fn add_stored_version(crd: &mut Value) {
     let Some(storage) = storage_version(&crd["spec"]).map(str::to_owned) else { return };
     let Some(stored) = entry(crd, &["status", "storedVersions"]) else { return };
     if !stored.is_array() {
@@ -105,17 +105,17 @@ fn note_storage(crd: &mut Value) {
     }
 }
 
-/// A new definition: status is the server's, generation starts at 1.
+/// Prepares a create: resets the status and sets generation 1.
 pub fn prepare_create(crd: &mut Value) {
     let status =
         json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
     set(crd, &["status"], status);
     set(crd, &["metadata", "generation"], 1);
-    note_storage(crd);
+    add_stored_version(crd);
 }
 
-/// A new version of a definition: status stays, except for a new storage version; generation counts changes of the
-/// spec.
+/// Prepares an update: keeps the status except for a new storage version, and increments the generation if
+/// the spec changed.
 pub fn prepare_update(new: &mut Value, old: &Value) {
     set(new, &["status"], old["status"].clone());
     set(new, &["metadata", "generation"], old["metadata"]["generation"].clone());
@@ -123,10 +123,10 @@ pub fn prepare_update(new: &mut Value, old: &Value) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
         set(new, &["metadata", "generation"], generation);
     }
-    note_storage(new);
+    add_stored_version(new);
 }
 
-/// A write of the status: the spec and the generation stay.
+/// Prepares a status update: keeps spec and generation.
 pub fn prepare_status_update(new: &mut Value, old: &Value) {
     set(new, &["spec"], old["spec"].clone());
     set(new, &["metadata", "generation"], old["metadata"]["generation"].clone());

@@ -1,4 +1,4 @@
-//! The checks of every node of a schema: types, keywords that CRDs may not use, list and map types, and rules.
+//! Validation of every node of a schema: types, keywords forbidden in CRDs, list and map types, and rules.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What may stand at the root of a schema when the status is a subresource, by keyword and by Go name.
+/// Keywords allowed at the root of a schema with a status subresource, with their Go names.
 const AT_ROOT: [(&str, &str); 22] = [
     ("description", "Description"),
     ("type", "Type"),
@@ -44,12 +44,12 @@ pub(super) fn is_known_type(kind: &str) -> bool {
     kind.is_empty() || TYPES.contains(&kind)
 }
 
-/// What the status subresource forbids at the root.
+/// Validates the root against the restrictions of the status subresource.
 pub(super) fn root(schema: &Value, has_status: bool, path: &str) -> Option<FieldError> {
     if !has_status {
         return None;
     }
-    let props = Props::of(schema);
+    let props = Props::new(schema);
     let kind = props.kind();
     if !kind.is_empty() && kind != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
@@ -67,36 +67,36 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &str) -> Option<Field
     })
 }
 
-/// What holds for a node because of those above it.
+/// Context of a node from its ancestors.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Above {
-    /// Why there may be no default, if so.
+pub(super) struct NodeContext {
+    /// Why a default is not allowed, if so.
     no_default: Option<String>,
     inside_meta: bool,
-    /// The first node above whose content cannot be matched with its old self.
+    /// First ancestor whose content cannot be correlated with its old value.
     pub(super) uncorrelatable: Option<String>,
 }
 
 /// Errors of the schema and errors of its rules; the latter come last.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SchemaErrors {
     pub(super) schema: Vec<FieldError>,
     pub(super) rules: Vec<FieldError>,
 }
 
-impl Found {
+impl SchemaErrors {
     fn merge(&mut self, other: Self) {
         self.schema.extend(other.schema);
         self.rules.extend(other.rules);
     }
 }
 
-/// All errors of a schema; rules are compiled only when the schema is structural (`with_rules`).
+/// Validates a schema; rules are compiled only if the schema is structural (`with_rules`).
 pub(super) fn validate(schema: &Value, path: &str, strict: Strictness, with_rules: bool) -> Vec<FieldError> {
     let mut total = rules::TotalCost::default();
     let mut walk = Walk { strict, total: &mut total };
     let scope = with_rules.then(|| rules::Scope::root(schema));
-    let found = walk.node(schema, path, &Above::default(), true, scope.as_ref());
+    let found = walk.node(schema, path, &NodeContext::default(), true, scope.as_ref());
     let mut out = found.schema;
     out.extend(found.rules);
     out.extend(total.errors(path));
@@ -113,13 +113,13 @@ impl Walk<'_> {
         &mut self,
         schema: &'s Value,
         path: &str,
-        above: &Above,
+        context: &NodeContext,
         is_root: bool,
         scope: Option<&rules::Scope<'s>>,
-    ) -> Found {
-        let props = Props::of(schema);
-        let mut found = Found { schema: self.keywords(props, path, above), rules: Vec::new() };
-        self.children(props, path, above, is_root, scope, &mut found);
+    ) -> SchemaErrors {
+        let props = Props::new(schema);
+        let mut found = SchemaErrors { schema: self.keywords(props, path, context), rules: Vec::new() };
+        self.children(props, path, context, is_root, scope, &mut found);
         let out = &mut found.schema;
         if props.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
@@ -134,18 +134,25 @@ impl Walk<'_> {
         if found.schema.is_empty()
             && let Some(scope) = scope
         {
-            found.rules.extend(rules::compile(schema, path, scope, above, self.strict.rule_cost, self.total));
+            found.rules.extend(rules::compile(
+                schema,
+                path,
+                scope,
+                context,
+                self.strict.rule_cost,
+                self.total,
+            ));
         }
         found
     }
 
-    fn keywords(&self, props: Props<'_>, path: &str, above: &Above) -> Vec<FieldError> {
+    fn keywords(&self, props: Props<'_>, path: &str, context: &NodeContext) -> Vec<FieldError> {
         let mut out = Vec::new();
         let kind = props.kind();
         if self.strict.known_types && !is_known_type(kind) {
             out.push(not_supported(format!("{path}.type"), kind, &TYPES));
         }
-        if let Some(reason) = above.no_default.as_ref().filter(|_| props.get("default").is_some()) {
+        if let Some(reason) = context.no_default.as_ref().filter(|_| props.get("default").is_some()) {
             out.push(forbidden(format!("{path}.default"), format!("must not be set {reason}")));
         }
         for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
@@ -160,7 +167,7 @@ impl Walk<'_> {
         if props.get("items").is_some_and(Value::is_array) {
             out.push(forbidden(format!("{path}.items"), "items must be a schema object and not an array"));
         }
-        if above.inside_meta && props.flag("x-kubernetes-embedded-resource") {
+        if context.inside_meta && props.flag("x-kubernetes-embedded-resource") {
             let field = format!("{path}.x-kubernetes-embedded-resource");
             out.push(forbidden(field, "must not be used inside of resource meta"));
         }
@@ -180,14 +187,14 @@ impl Walk<'_> {
         &mut self,
         props: Props<'s>,
         path: &str,
-        above: &Above,
+        context: &NodeContext,
         is_root: bool,
         scope: Option<&rules::Scope<'s>>,
-        found: &mut Found,
+        found: &mut SchemaErrors,
     ) {
         if let Some(values) = props.values() {
-            let mut below = above.clone();
-            if above.inside_meta {
+            let mut below = context.clone();
+            if context.inside_meta {
                 below.no_default = Some("inside additionalProperties applying to object metadata".to_owned());
             }
             let scope = scope.map(|scope| scope.below(values));
@@ -201,7 +208,7 @@ impl Walk<'_> {
         }
         let is_resource = is_root || props.flag("x-kubernetes-embedded-resource");
         for (name, schema) in props.properties() {
-            let mut below = above.clone();
+            let mut below = context.clone();
             if is_resource && matches!(name, "metadata" | "kind" | "apiVersion") {
                 below.inside_meta = true;
                 if is_root {
@@ -218,15 +225,15 @@ impl Walk<'_> {
             ));
         }
         if let Some(schema) = props.get("not") {
-            found.merge(self.node(schema, &format!("{path}.not"), above, false, None));
+            found.merge(self.node(schema, &format!("{path}.not"), context, false, None));
         }
         for name in ["allOf", "oneOf", "anyOf"] {
             for (i, schema) in props.list(name).iter().enumerate() {
-                found.merge(self.node(schema, &format!("{path}.{name}[{i}]"), above, false, None));
+                found.merge(self.node(schema, &format!("{path}.{name}[{i}]"), context, false, None));
             }
         }
         if let Some(items) = props.items() {
-            let mut below = above.clone();
+            let mut below = context.clone();
             if props.text("x-kubernetes-list-type") != "map" && below.uncorrelatable.is_none() {
                 below.uncorrelatable = Some(path.to_owned());
             }
@@ -249,7 +256,7 @@ impl Walk<'_> {
         if props.kind() != "array" {
             out.push(wrong_type(props.kind(), path, "must be array if x-kubernetes-list-type is specified"));
         } else if self.strict.atomic_sets && has_granular_set(props) {
-            let items = Props::of(props.items().unwrap_or(&Value::Null));
+            let items = Props::new(props.items().unwrap_or(&Value::Null));
             let name = if items.kind() == "array" { TYPE } else { "x-kubernetes-map-type" };
             let value = items.get(TYPE).cloned().unwrap_or_default();
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -271,7 +278,7 @@ impl Walk<'_> {
                 "must not be empty if x-kubernetes-list-type is map",
             ));
         }
-        let Some(items) = props.items().map(Props::of) else {
+        let Some(items) = props.items().map(Props::new) else {
             if props.get("items").is_none() {
                 out.push(required(
                     format!("{path}.items"),
@@ -288,7 +295,7 @@ impl Walk<'_> {
         let mut seen = BTreeSet::new();
         for key in &keys {
             let all: Vec<Value> = keys.iter().map(|key| Value::from(*key)).collect();
-            match items.property(key).map(|schema| Props::of(schema).kind()) {
+            match items.property(key).map(|schema| Props::new(schema).kind()) {
                 Some("array" | "object") => out.push(invalid(
                     format!("{path}.items.properties[{key}].type"),
                     items.kind(),
@@ -323,9 +330,9 @@ fn map_type(props: Props<'_>, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether this is a set whose items could be merged field by field.
+/// Returns whether this is a set whose items could be merged field by field.
 pub(super) fn has_granular_set(props: Props<'_>) -> bool {
-    let Some(items) = props.items().map(Props::of).filter(|_| props.text("x-kubernetes-list-type") == "set")
+    let Some(items) = props.items().map(Props::new).filter(|_| props.text("x-kubernetes-list-type") == "set")
     else {
         return false;
     };
@@ -336,11 +343,12 @@ pub(super) fn has_granular_set(props: Props<'_>) -> bool {
     }
 }
 
-/// Keys of an associative list are there in every item; items of sets and associative lists are never null.
+/// Validates that keys of an associative list are required or defaulted, and that items of sets and
+/// associative lists are not nullable.
 pub(super) fn map_keys(props: Props<'_>, path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
     let list_type = props.text("x-kubernetes-list-type");
-    let Some(items) = props.items().map(Props::of).filter(|_| matches!(list_type, "set" | "map")) else {
+    let Some(items) = props.items().map(Props::new).filter(|_| matches!(list_type, "set" | "map")) else {
         return out;
     };
     if items.flag("nullable") {
@@ -350,7 +358,7 @@ pub(super) fn map_keys(props: Props<'_>, path: &str) -> Vec<FieldError> {
     if list_type == "map" {
         let needed = items.texts("required");
         for key in props.texts("x-kubernetes-list-map-keys") {
-            let Some(schema) = items.property(key).map(Props::of) else { continue };
+            let Some(schema) = items.property(key).map(Props::new) else { continue };
             let field = format!("{path}.items.properties[{key}]");
             if !needed.contains(&key) && schema.get("default").is_none() {
                 out.push(required(

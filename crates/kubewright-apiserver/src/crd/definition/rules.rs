@@ -1,29 +1,29 @@
-//! The checks of `x-kubernetes-validations` when a definition is written: texts, types and cost.
+//! Validation of `x-kubernetes-validations` in a CRD: texts, types and cost.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{fields::valid_path, forbidden, invalid, not_supported, openapi::Above, required};
+use super::{fields::valid_path, forbidden, invalid, not_supported, openapi::NodeContext, required};
 use crate::{
     cel::{Decl, Expression, Output},
     crd::props::Props,
     schema::{field::FieldError, go},
 };
 
-/// The most one rule may cost over a whole object.
+/// Cost limit of one rule over a whole object.
 const RULE_LIMIT: u64 = 10_000_000;
-/// The most all rules of a schema may cost.
+/// Cost limit of all rules of a schema.
 const SCHEMA_LIMIT: u64 = 100_000_000;
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// A node of a schema as rules see it: its type, and how often it can occur in an object.
+/// CEL context of a schema node: its type, and how often it can occur in an object.
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'s> {
     schema: &'s Value,
     is_resource: bool,
-    /// `None` when nothing bounds it.
+    /// `None` if unbounded.
     cardinality: Option<u64>,
 }
 
@@ -32,9 +32,9 @@ impl<'s> Scope<'s> {
         Self { schema, is_resource: true, cardinality: Some(1) }
     }
 
-    /// A property, the items or the values of this node.
+    /// Returns the context of a property, the items or the values of this node.
     pub(super) fn below(&self, schema: &'s Value) -> Self {
-        let props = Props::of(self.schema);
+        let props = Props::new(self.schema);
         let bound = |name: &str| props.number(name).map(|n| u64::try_from(n).unwrap_or_default());
         let elements = match props.kind() {
             "object" if props.get("additionalProperties").is_some() => bound("maxProperties"),
@@ -43,11 +43,11 @@ impl<'s> Scope<'s> {
         };
         let cardinality =
             self.cardinality.zip(elements).map(|(count, elements)| count.saturating_mul(elements));
-        Self { schema, is_resource: Props::of(schema).flag("x-kubernetes-embedded-resource"), cardinality }
+        Self { schema, is_resource: Props::new(schema).flag("x-kubernetes-embedded-resource"), cardinality }
     }
 }
 
-/// The cost of all rules together.
+/// Cost of all rules of a schema.
 #[derive(Debug, Default)]
 pub(super) struct TotalCost {
     total: u64,
@@ -78,7 +78,7 @@ impl TotalCost {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a factor for people to read")]
+#[expect(clippy::cast_precision_loss, reason = "only displayed")]
 fn too_costly(name: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
@@ -94,11 +94,11 @@ fn too_costly(name: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What can be said about the rules of a node without compiling them.
+/// Validates the rules of a node as far as possible without compiling them.
 pub(super) fn texts(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     let breaks = |text: &str| text.contains(['\n', '\r']);
-    for (i, written) in Props::of(schema).list("x-kubernetes-validations").iter().enumerate() {
-        let rule = Props::of(written);
+    for (i, written) in Props::new(schema).list("x-kubernetes-validations").iter().enumerate() {
+        let rule = Props::new(written);
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{i}].{name}");
         let (text, message) = (rule.text("rule").trim(), rule.text("message"));
         if text.is_empty() {
@@ -132,30 +132,31 @@ pub(super) fn texts(schema: &Value, path: &str, out: &mut Vec<FieldError>) {
     }
 }
 
-/// Compiles the rules of a node and counts their cost.
+/// Compiles the rules of a node and adds up their cost.
 pub(super) fn compile(
     schema: &Value,
     path: &str,
     scope: &Scope<'_>,
-    above: &Above,
+    context: &NodeContext,
     limit_cost: bool,
     total: &mut TotalCost,
 ) -> Vec<FieldError> {
     let mut out = Vec::new();
-    let written = Props::of(schema).list("x-kubernetes-validations");
+    let written = Props::new(schema).list("x-kubernetes-validations");
     if written.is_empty() {
         return out;
     }
-    let Some(decl) = Decl::of(schema, scope.is_resource) else {
+    let Some(decl) = Decl::from_schema(schema, scope.is_resource) else {
         let detail = "failed to retrieve type information for x-kubernetes-validations";
         return vec![invalid(format!("{path}.x-kubernetes-validations"), Value::Null, detail)];
     };
     let times = scope.cardinality.unwrap_or_else(|| decl.max_cardinality());
     for (i, written) in written.iter().enumerate() {
-        let rule = Props::of(written);
+        let rule = Props::new(written);
         let at = |name: &str| format!("{path}.x-kubernetes-validations[{i}].{name}");
-        let refuse =
-            |name: &str, detail: String| invalid(at(name), Value::Null, detail).shown_as(printed(rule));
+        let refuse = |name: &str, detail: String| {
+            invalid(at(name), Value::Null, detail).with_displayed_value(go_rule(rule))
+        };
         let optional_old = rule.flag("optionalOldSelf");
         let program = match Expression::compile(rule.text("rule"), &decl, optional_old) {
             Err(error) => {
@@ -185,7 +186,7 @@ pub(super) fn compile(
                 let detail = "may not be set if oldSelf is not used in rule";
                 out.push(invalid(at("optionalOldSelf"), flag.clone(), detail));
             }
-        } else if let Some(place) = &above.uncorrelatable {
+        } else if let Some(place) = &context.uncorrelatable {
             let detail =
                 format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {place}");
             out.push(invalid(at("rule"), rule.text("rule"), detail));
@@ -205,8 +206,8 @@ fn message(rule: Props<'_>, decl: &Arc<Decl>, optional_old: bool) -> Option<Resu
     })
 }
 
-/// A rule as the real server prints it in an error: a Go struct in JSON.
-fn printed(rule: Props<'_>) -> String {
+/// Formats a rule like kube-apiserver in errors: a Go struct in JSON.
+fn go_rule(rule: Props<'_>) -> String {
     let text = |name: &str| go::json(&rule.text(name).into());
     let json = |name: &str| rule.get(name).map_or("null".to_owned(), go::json);
     format!(

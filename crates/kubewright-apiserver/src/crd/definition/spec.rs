@@ -1,4 +1,4 @@
-//! The rules for a definition as a whole, and what an update may change.
+//! Validation of a CRD as a whole, and of updates.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{
     approval, columns, conversion, defaults, forbidden,
     head::{deprecation_warning, group_and_scope, validate_names},
     invalid, openapi, required, structural,
-    view::{Parts, Version, View},
+    view::{Version, VersionFields, View},
 };
 use crate::{
     crd::{
@@ -18,9 +18,9 @@ use crate::{
     schema::{field::FieldError, validate::Validator},
 };
 
-/// Which rules an update may go on breaking because the stored definition breaks them already.
+/// Rules that an update may violate because the stored CRD violates them already (ratcheting).
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each rule is kept or given up on its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent rules")]
 pub(super) struct Strictness {
     pub(super) require_schema: bool,
     pub(super) known_types: bool,
@@ -28,7 +28,7 @@ pub(super) struct Strictness {
     pub(super) pruned_defaults: bool,
     pub(super) atomic_sets: bool,
     pub(super) map_keys: bool,
-    /// A schema that has not changed is not refused for the cost of a rule.
+    /// An unchanged schema is not rejected for the cost of a rule.
     pub(super) rule_cost: bool,
 }
 
@@ -57,7 +57,7 @@ impl Strictness {
     }
 }
 
-/// What is wrong with a new definition. That its name is one at all is checked with the metadata of all types.
+/// Validates a new CRD. Its name is validated with the metadata of all types.
 pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     let name = crd["metadata"]["name"].as_str().unwrap_or_default();
     let mut out = Vec::new();
@@ -71,11 +71,11 @@ pub fn validate_create(crd: &Value) -> Vec<FieldError> {
         out.push(invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
     out.extend(validate_spec(crd, None));
-    out.extend(validate_rest(crd, None));
+    out.extend(validate_common(crd, None));
     out
 }
 
-/// What is wrong with a new version of a definition.
+/// Validates an updated CRD.
 ///
 /// ```
 /// use kubewright_apiserver::crd::definition;
@@ -106,16 +106,16 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     immutable("/spec/group", "spec.group");
     immutable("/spec/names/plural", "spec.names.plural");
-    out.extend(validate_rest(new, Some(old)));
+    out.extend(validate_common(new, Some(old)));
     out
 }
 
-/// What is wrong with a new status.
+/// Validates an updated status.
 pub fn validate_status_update(new: &Value) -> Vec<FieldError> {
-    validate_names(Props::of(&new["status"]["acceptedNames"]), "status.acceptedNames")
+    validate_names(Props::new(&new["status"]["acceptedNames"]), "status.acceptedNames")
 }
 
-fn validate_rest(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn validate_common(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut out = validate_status_update(crd);
     out.extend(stored_versions(crd));
     out.extend(approval::validate(crd, old));
@@ -132,11 +132,11 @@ fn validate_rest(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 fn stored_versions(crd: &Value) -> Vec<FieldError> {
     const FIELD: &str = "status.storedVersions";
-    let stored = Props::of(&crd["status"]).texts("storedVersions");
+    let stored = Props::new(&crd["status"]).texts("storedVersions");
     if stored.is_empty() {
         return vec![invalid(FIELD, Value::Null, "must have at least one stored version")];
     }
-    let versions = View::of(crd).versions;
+    let versions = View::new(crd).versions;
     let mut out = Vec::new();
     for version in versions.iter().filter(|version| version.storage && !stored.contains(&version.name)) {
         let detail = format!("must have the storage version {}", version.name);
@@ -156,9 +156,9 @@ fn stored_versions(crd: &Value) -> Vec<FieldError> {
 }
 
 fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let spec = Props::of(&crd["spec"]);
-    let view = View::of(crd);
-    let old_view = old.map(View::of);
+    let spec = Props::new(&crd["spec"]);
+    let view = View::new(crd);
+    let old_view = old.map(View::new);
     let mut strict = old_view.as_ref().map_or(Strictness::ALL, Strictness::for_update);
     if !spec.flag("preserveUnknownFields") {
         strict.structural = true;
@@ -169,7 +169,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let field = || format!("spec.versions[{i}].schema.openAPIV3Schema");
         if strict.require_schema && missing {
             out.push(required(field(), ""));
-        } else if missing && version.written.flag("served") {
+        } else if missing && version.definition.flag("served") {
             out.push(required(field(), "because otherwise all fields are pruned"));
         }
     }
@@ -199,7 +199,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         out.extend(deprecation_warning(version, &path));
         let strict = Strictness { rule_cost: !unchanged(version), ..strict };
         let kept = kept_selectable(version.name, version.own.selectable);
-        out.extend(validate_parts(
+        out.extend(validate_version_fields(
             &version.own,
             version.schema,
             version.has_status,
@@ -212,13 +212,13 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if !unique {
         out.push(
             invalid("spec.versions", Value::Null, "must contain unique version names")
-                .shown_as(view.printed_versions()),
+                .with_displayed_value(view.go_versions()),
         );
     }
     if view.versions.iter().filter(|version| version.storage).count() != 1 {
         out.push(
             invalid("spec.versions", Value::Null, "must have exactly one version marked as storage version")
-                .shown_as(view.printed_versions()),
+                .with_displayed_value(view.go_versions()),
         );
     }
     if let Some(first) = view.versions.first().map(|version| version.name).filter(|name| !name.is_empty()) {
@@ -227,7 +227,7 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
             out.push(invalid("spec.version", first, reasons.join(",")));
         }
     }
-    let given = Props::of(spec.get("names").unwrap_or(&Value::Null));
+    let given = Props::new(spec.get("names").unwrap_or(&Value::Null));
     for name in ["plural", "singular", "kind", "listKind"] {
         if given.text(name).is_empty() {
             out.push(required(format!("spec.names.{name}"), ""));
@@ -238,7 +238,15 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let strict = Strictness { rule_cost: !view.versions.first().is_some_and(unchanged), ..strict };
     let kept = kept_selectable("", view.shared.selectable);
     let shared = view.shared;
-    out.extend(validate_parts(&shared, shared.schema, any_status, "spec", "validation", strict, kept));
+    out.extend(validate_version_fields(
+        &shared,
+        shared.schema,
+        any_status,
+        "spec",
+        "validation",
+        strict,
+        kept,
+    ));
     if let Some(conversion) = spec.get("conversion") {
         if spec.flag("preserveUnknownFields") && conversion["strategy"] != "None" {
             let strategy = conversion["strategy"].clone();
@@ -250,8 +258,8 @@ fn validate_spec(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     out
 }
 
-fn validate_parts(
-    parts: &Parts<'_>,
+fn validate_version_fields(
+    fields: &VersionFields<'_>,
     schema: Option<&Value>,
     has_status: bool,
     path: &str,
@@ -260,30 +268,30 @@ fn validate_parts(
     kept_selectable: bool,
 ) -> Vec<FieldError> {
     let mut out = Vec::new();
-    if let Some(schema) = parts.schema {
+    if let Some(schema) = fields.schema {
         out.extend(validate_schema(schema, has_status, &format!("{path}.{schema_name}"), strict));
     }
-    if let Some(subresources) = parts.subresources {
+    if let Some(subresources) = fields.subresources {
         out.extend(columns::subresources(subresources, &format!("{path}.subresources")));
     }
-    out.extend(columns::printer_columns(parts.columns, &format!("{path}.additionalPrinterColumns")));
-    if !parts.selectable.is_empty() {
+    out.extend(columns::printer_columns(fields.columns, &format!("{path}.additionalPrinterColumns")));
+    if !fields.selectable.is_empty() {
         let field = format!("{path}.selectableFields");
         match schema {
             None => out.push(invalid(field, "", "may only be set when validations.schema is included")),
             Some(schema) => {
-                out.extend(columns::selectable_fields(parts.selectable, schema, &field, kept_selectable));
+                out.extend(columns::selectable_fields(fields.selectable, schema, &field, kept_selectable));
             }
         }
     }
     out
 }
 
-/// What is wrong with one schema: its root, its structure, its defaults, then every node and the rules in it.
+/// Validates one schema: its root, its structure, its defaults, then every node and its rules.
 fn validate_schema(schema: &Value, has_status: bool, path: &str, strict: Strictness) -> Vec<FieldError> {
     let at = format!("{path}.openAPIV3Schema");
     let mut out: Vec<_> = openapi::root(schema, has_status, &at).into_iter().collect();
-    if Props::of(schema).flag("nullable") {
+    if Props::new(schema).flag("nullable") {
         out.push(forbidden(format!("{at}.nullable"), "nullable cannot be true at the root"));
     }
     let mut with_rules = false;

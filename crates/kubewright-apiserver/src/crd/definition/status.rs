@@ -1,7 +1,8 @@
-//! What follows the write of a definition: accepted names and conditions.
+//! Status of a CRD: accepted names and conditions.
 //!
-//! The real server does this in controllers, a moment after the write. [`refresh`] is all of them in one step; call it
-//! for the definition that was written, and for the others of its group when a name may have become free.
+//! In kube-apiserver controllers set these, shortly after the write. [`refresh`] does the work of all of
+//! them; call it for the CRD that was written, and for the others of its group when a name may have become
+//! free.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +13,9 @@ use super::{
     structural,
     view::View,
 };
-use crate::crd::props::{self, Props, entry};
+use kubewright_schema::props::{self, Props, entry};
 
-/// Whether a condition is there and true.
+/// Returns whether a condition is `True`.
 pub fn is_true(crd: &Value, condition: &str) -> bool {
     find(crd, condition).is_some_and(|found| found["status"] == "True")
 }
@@ -23,7 +24,7 @@ fn find<'c>(crd: &'c Value, condition: &str) -> Option<&'c Value> {
     crd["status"]["conditions"].as_array()?.iter().find(|found| found["type"] == condition)
 }
 
-/// Sets a condition; its time moves only when its status does.
+/// Sets a condition; its transition time changes only with its status.
 pub fn set_condition(crd: &mut Value, condition: &str, status: &str, reason: &str, message: &str, now: &str) {
     let Some(conditions) = entry(crd, &["status", "conditions"]) else { return };
     if !conditions.is_array() {
@@ -42,7 +43,7 @@ pub fn set_condition(crd: &mut Value, condition: &str, status: &str, reason: &st
     }
 }
 
-/// Marks a definition that is being deleted: no new objects, and the cleanup finalizer until the old ones are gone.
+/// Marks a CRD in deletion: no new objects, and the cleanup finalizer until the existing ones are deleted.
 pub fn mark_terminating(crd: &mut Value, now: &str) {
     if crd["metadata"]["deletionTimestamp"].is_null() {
         props::set(crd, &["metadata", "deletionTimestamp"], now);
@@ -60,9 +61,9 @@ pub fn mark_terminating(crd: &mut Value, now: &str) {
     set_condition(crd, "Terminating", "True", "InstanceDeletionPending", message, now);
 }
 
-/// The definition with its names and conditions brought up to date, or `None` if they are.
+/// Returns the CRD with updated names and conditions, or `None` if they are up to date.
 ///
-/// `group` are the definitions of the same group, this one included or not.
+/// `group` are the CRDs of the same group, with or without this one.
 ///
 /// ```
 /// use kubewright_apiserver::crd::definition::status;
@@ -84,20 +85,20 @@ pub fn refresh<'c>(crd: &Value, group: impl IntoIterator<Item = &'c Value>, now:
 }
 
 fn names<'c>(crd: &Value, group: impl IntoIterator<Item = &'c Value>, now: &str, out: &mut Value) {
-    let wanted = Props::of(&crd["spec"]["names"]);
-    let accepted = Props::of(&crd["status"]["acceptedNames"]);
-    if written(wanted) == written(accepted) && find(crd, "NamesAccepted").is_some() {
+    let wanted = Props::new(&crd["spec"]["names"]);
+    let accepted = Props::new(&crd["status"]["acceptedNames"]);
+    if encode_names(wanted) == encode_names(accepted) && find(crd, "NamesAccepted").is_some() {
         return;
     }
     let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     for other in group.into_iter().filter(|other| other["spec"]["group"] == crd["spec"]["group"]) {
-        let names = Props::of(&other["status"]["acceptedNames"]);
+        let names = Props::new(&other["status"]["acceptedNames"]);
         resources.extend([names.text("plural"), names.text("singular")].map(str::to_owned));
         resources.extend(names.texts("shortNames").into_iter().map(str::to_owned));
         kinds.extend([names.text("kind"), names.text("listKind")].map(str::to_owned));
     }
     let mut conflict = None;
-    let mut new = written(accepted);
+    let mut new = encode_names(accepted);
     for (name, used, reason) in [
         ("plural", &resources, "PluralConflict"),
         ("singular", &resources, "SingularConflict"),
@@ -148,8 +149,8 @@ fn set(names: &mut Map<String, Value>, from: Props<'_>, name: &str) {
     };
 }
 
-/// Names as they are written: plural and kind always, the others when there are any.
-fn written(names: Props<'_>) -> Map<String, Value> {
+/// Encodes names: plural and kind always, the others if set.
+fn encode_names(names: Props<'_>) -> Map<String, Value> {
     let mut out = Map::new();
     for name in ["plural", "singular", "shortNames", "kind", "listKind", "categories"] {
         set(&mut out, names, name);
@@ -174,7 +175,7 @@ fn approval_condition(crd: &Value, now: &str, out: &mut Value) {
 
 fn structural_condition(crd: &Value, now: &str, out: &mut Value) {
     const CONDITION: &str = "NonStructuralSchema";
-    let view = View::of(crd);
+    let view = View::new(crd);
     let mut errors = Vec::new();
     for (i, version) in view.versions.iter().enumerate() {
         let path = format!("spec.versions[{i}].schema.openAPIV3Schema");
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_conflict_is_the_reason_and_free_names_are_accepted_anyway() {
+    fn the_last_conflict_is_reported_and_free_names_are_accepted() {
         let first = refresh(&crd("widgets", "Widget", &["wd"]), [], "t").unwrap();
         let second = refresh(&crd("gizmos", "Widget", &["gz", "wd"]), [&first], "t").unwrap();
         assert_eq!(second["status"]["acceptedNames"], json!({"plural": "gizmos", "kind": ""}));
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_while_its_status_stays() {
+    fn a_condition_keeps_its_transition_time_while_its_status_is_unchanged() {
         let mut crd = json!({});
         set_condition(&mut crd, "A", "True", "x", "", "1");
         set_condition(&mut crd, "A", "True", "y", "", "2");

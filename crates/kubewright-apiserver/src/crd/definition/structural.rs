@@ -1,5 +1,5 @@
-//! The rules of a structural schema: every place has a type, and value rules nested in `allOf`, `anyOf`, `oneOf` and
-//! `not` restrict only what the schema proper describes.
+//! Structural schema rules: every node has a type, and value validations nested in `allOf`, `anyOf`, `oneOf`
+//! and `not` restrict only fields that the schema proper specifies.
 
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ enum Level {
     Item,
 }
 
-/// The keyword that makes a schema unreadable as a structural one, in words.
+/// Returns the keyword that makes a schema non-structural, as text.
 pub(super) fn unsupported(schema: &Value) -> Option<String> {
-    let props = Props::of(schema);
+    let props = Props::new(schema);
     for name in
         ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"]
     {
@@ -37,7 +37,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
     props.properties().map(|(_, schema)| schema).chain(nested).chain(single).find_map(unsupported)
 }
 
-/// Whether Go's decoder leaves the field at its zero value.
+/// Returns whether Go's decoder leaves the field at its zero value.
 pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -51,8 +51,8 @@ pub(super) fn is_zero(value: &Value) -> bool {
 
 pub(super) fn validate(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
-    invariants(Props::of(schema), Level::Root, path, &mut out);
-    // Only clauses of the root are looked at, as upstream does.
+    invariants(Props::new(schema), Level::Root, path, &mut out);
+    // Only clauses of the root are checked, as upstream.
     for (name, clause) in clauses(schema) {
         covered(clause, schema, path, &format!("{path}.{name}"), &mut out);
     }
@@ -66,10 +66,10 @@ fn invariants(props: Props<'_>, level: Level, path: &str, out: &mut Vec<FieldErr
         out.push(required(format!("{path}.items"), "must be specified"));
     }
     if let Some(items) = props.items() {
-        invariants(Props::of(items), Level::Item, &format!("{path}.items"), out);
+        invariants(Props::new(items), Level::Item, &format!("{path}.items"), out);
     }
     for (name, schema) in props.properties() {
-        invariants(Props::of(schema), Level::Field, &format!("{path}.properties[{name}]"), out);
+        invariants(Props::new(schema), Level::Field, &format!("{path}.properties[{name}]"), out);
     }
     let has_rest = props.get("additionalProperties").is_some();
     if has_rest {
@@ -77,7 +77,7 @@ fn invariants(props: Props<'_>, level: Level, path: &str, out: &mut Vec<FieldErr
             out.push(forbidden(format!("{path}.additionalProperties"), "must not be used at the root"));
         }
         if let Some(values) = props.values() {
-            invariants(Props::of(values), Level::Field, &format!("{path}.additionalProperties"), out);
+            invariants(Props::new(values), Level::Field, &format!("{path}.additionalProperties"), out);
         }
     }
     let flag = |name: &str| props.flag(name);
@@ -123,7 +123,7 @@ fn invariants(props: Props<'_>, level: Level, path: &str, out: &mut Vec<FieldErr
     }
     let is_resource = level == Level::Root || embedded;
     for name in ["kind", "apiVersion"] {
-        if let Some(found) = props.property(name).map(|schema| Props::of(schema).kind())
+        if let Some(found) = props.property(name).map(|schema| Props::new(schema).kind())
             && is_resource
             && found != "string"
         {
@@ -131,7 +131,13 @@ fn invariants(props: Props<'_>, level: Level, path: &str, out: &mut Vec<FieldErr
         }
     }
     if let Some(metadata) = props.property("metadata") {
-        metadata_rules(Props::of(metadata), is_resource, level, &format!("{path}.properties[metadata]"), out);
+        metadata_rules(
+            Props::new(metadata),
+            is_resource,
+            level,
+            &format!("{path}.properties[metadata]"),
+            out,
+        );
     }
     if embedded && !preserve && !props.has_properties() {
         out.push(required(
@@ -141,7 +147,7 @@ fn invariants(props: Props<'_>, level: Level, path: &str, out: &mut Vec<FieldErr
     }
 }
 
-/// Metadata of the root may say something about the name and nothing else.
+/// Validates metadata at the root, which may restrict only the name.
 fn metadata_rules(props: Props<'_>, is_resource: bool, level: Level, path: &str, out: &mut Vec<FieldError>) {
     if is_resource && props.kind() != "object" {
         out.push(invalid(format!("{path}.type"), props.kind(), "must be object"));
@@ -166,17 +172,17 @@ fn metadata_rules(props: Props<'_>, is_resource: bool, level: Level, path: &str,
 fn value_rules(props: Props<'_>, skip_any_of: bool, skip_first: bool, path: &str, out: &mut Vec<FieldError>) {
     if !skip_any_of {
         for (i, schema) in props.list("anyOf").iter().enumerate() {
-            nested_rules(Props::of(schema), false, &format!("{path}.anyOf[{i}]"), out);
+            nested_rules(Props::new(schema), false, &format!("{path}.anyOf[{i}]"), out);
         }
     }
     for (i, schema) in props.list("allOf").iter().enumerate() {
-        nested_rules(Props::of(schema), skip_first && i == 0, &format!("{path}.allOf[{i}]"), out);
+        nested_rules(Props::new(schema), skip_first && i == 0, &format!("{path}.allOf[{i}]"), out);
     }
     for (i, schema) in props.list("oneOf").iter().enumerate() {
-        nested_rules(Props::of(schema), false, &format!("{path}.oneOf[{i}]"), out);
+        nested_rules(Props::new(schema), false, &format!("{path}.oneOf[{i}]"), out);
     }
     if let Some(schema) = props.get("not") {
-        nested_rules(Props::of(schema), false, &format!("{path}.not"), out);
+        nested_rules(Props::new(schema), false, &format!("{path}.not"), out);
     }
     let pattern = props.text("pattern");
     if !pattern.is_empty()
@@ -198,10 +204,10 @@ const FALSE: &str = "must be false to be structural";
 fn nested_rules(props: Props<'_>, skip_any_of: bool, path: &str, out: &mut Vec<FieldError>) {
     value_rules(props, skip_any_of, false, path, out);
     if let Some(items) = props.items() {
-        nested_rules(Props::of(items), false, &format!("{path}.items"), out);
+        nested_rules(Props::new(items), false, &format!("{path}.items"), out);
     }
     for (name, schema) in props.properties() {
-        nested_rules(Props::of(schema), false, &format!("{path}.properties[{name}]"), out);
+        nested_rules(Props::new(schema), false, &format!("{path}.properties[{name}]"), out);
     }
     let rest = props.get("additionalProperties").is_some_and(|rest| *rest != Value::Bool(false));
     for (name, detail) in [
@@ -233,9 +239,9 @@ fn nested_rules(props: Props<'_>, skip_any_of: bool, path: &str, out: &mut Vec<F
     }
 }
 
-/// The clauses of `allOf`, `anyOf`, `oneOf` and `not` of one node, with their names.
+/// Returns the clauses of `allOf`, `anyOf`, `oneOf` and `not` of one node, with their names.
 fn clauses(schema: &Value) -> Vec<(String, &Value)> {
-    let props = Props::of(schema);
+    let props = Props::new(schema);
     let mut out: Vec<_> = props.get("not").map(|clause| ("not".to_owned(), clause)).into_iter().collect();
     for name in ["allOf", "anyOf", "oneOf"] {
         out.extend(props.list(name).iter().enumerate().map(|(i, clause)| (format!("{name}[{i}]"), clause)));
@@ -243,9 +249,9 @@ fn clauses(schema: &Value) -> Vec<(String, &Value)> {
     out
 }
 
-/// Whatever a clause speaks about must be described outside of it.
+/// Validates that every field of a clause is specified outside of it.
 fn covered(clause: &Value, described: &Value, path: &str, at: &str, out: &mut Vec<FieldError>) {
-    let (props, real) = (Props::of(clause), Props::of(described));
+    let (props, real) = (Props::new(clause), Props::new(described));
     for (name, clause) in clauses(clause) {
         covered(clause, described, path, &format!("{at}.{name}"), out);
     }

@@ -1,4 +1,4 @@
-//! Warnings about a definition that is accepted.
+//! Warnings about accepted CRDs.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -39,8 +39,8 @@ const TEXT_FORMATS: [&str; 26] = [
     "k8slongname",
 ];
 
-/// What a writer should know about a definition, or about what is new in one: formats that nobody checks, and sets
-/// whose items apply and rules cannot tell apart.
+/// Returns the warnings about a new CRD or about the changes of an update: unrecognised formats, and sets
+/// whose items apply and rules cannot distinguish.
 ///
 /// ```
 /// use kubewright_apiserver::crd::definition;
@@ -58,7 +58,7 @@ pub fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
 
 fn found(crd: &Value) -> Vec<String> {
     let (formats, sets) = (RefCell::new(Vec::new()), RefCell::new(BTreeSet::new()));
-    let view = View::of(crd);
+    let view = View::new(crd);
     let own = view.versions.iter().filter_map(|version| version.own.schema);
     for schema in view.shared.schema.into_iter().chain(own) {
         any(schema, &|props| {
@@ -66,7 +66,7 @@ fn found(crd: &Value) -> Vec<String> {
             if !format.is_empty() && !is_known(props.kind(), format) {
                 formats.borrow_mut().push(format!("unrecognized format {}", go::quote(format)));
             }
-            let items = props.items().map_or("", |items| Props::of(items).kind());
+            let items = props.items().map_or("", |items| Props::new(items).kind());
             if props.text("x-kubernetes-list-type") == "set" && matches!(items, "object" | "array") {
                 sets.borrow_mut().insert(format!(
                     "x-kubernetes-list-type: set for items of type {} is not supported by server-side apply or CEL \

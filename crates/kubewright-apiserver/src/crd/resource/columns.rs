@@ -8,7 +8,7 @@ use crate::{
     schema::go,
 };
 
-/// A column after the name.
+/// Printer column after the name.
 #[derive(Debug, Clone)]
 pub struct Column {
     name: String,
@@ -19,8 +19,8 @@ pub struct Column {
     path: Option<JsonPath>,
 }
 
-pub(super) fn of(written: &[Value]) -> Vec<Column> {
-    if written.is_empty() {
+pub(super) fn from_definition(definition: &[Value]) -> Vec<Column> {
+    if definition.is_empty() {
         let description = "CreationTimestamp is a timestamp representing the server time when this object was created. It is \
                            not guaranteed to be set in happens-before order across separate operations. Clients may not \
                            set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. \
@@ -36,7 +36,7 @@ pub(super) fn of(written: &[Value]) -> Vec<Column> {
         }];
     }
     let column = |column: &Value| {
-        let column = Props::of(column);
+        let column = Props::new(column);
         let path = column.text("jsonPath");
         let description = match column.text("description") {
             "" => format!("Custom resource definition column (in JSONPath format): {path}"),
@@ -51,11 +51,11 @@ pub(super) fn of(written: &[Value]) -> Vec<Column> {
             path: JsonPath::parse(path).ok(),
         }
     };
-    written.iter().map(column).collect()
+    definition.iter().map(column).collect()
 }
 
 impl CustomResource {
-    /// The column definitions of a Table, the name first.
+    /// Returns the column definitions of a Table, the name first.
     pub fn column_definitions(&self) -> Vec<Value> {
         let name = "Name must be unique within a namespace. Is required when creating resources, although some resources may \
                     allow a client to request the generation of an appropriate name automatically. Name is primarily \
@@ -71,7 +71,7 @@ impl CustomResource {
         out
     }
 
-    /// The cells of an object's row. `age` turns a time into how long ago that was; it knows the clock.
+    /// Returns the cells of an object's row. `age` formats the time since a timestamp.
     ///
     /// ```
     /// use kubewright_apiserver::crd::resource::CustomResource;
@@ -105,7 +105,7 @@ fn cell(kind: &str, value: &Value, age: &impl Fn(&str) -> String) -> Value {
             number.as_i64().or_else(|| number.as_f64().map(|f| f as i64)).map_or(Value::Null, Value::from)
         }
         ("number", Value::Number(number)) => number.as_f64().map_or(Value::Null, |f| {
-            // A whole number is written without a fraction, as Go does.
+            // Whole numbers are written without a fraction, like in Go.
             if number.is_f64() && f.fract() != 0.0 { f.into() } else { value.clone() }
         }),
         ("boolean", Value::Bool(_)) => value.clone(),

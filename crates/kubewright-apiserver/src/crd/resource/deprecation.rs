@@ -1,21 +1,21 @@
-//! The warning of a deprecated version.
+//! Deprecation warning of a version.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use crate::crd::props::Props;
+use kubewright_schema::props::Props;
 
-/// The definition's own words, or which newer version to use.
+/// Returns the warning of the CRD, or one that recommends a newer version.
 pub(super) fn warning(spec: &Value, version: &str) -> Option<String> {
-    let versions: Vec<Props<'_>> = Props::of(spec).list("versions").iter().map(Props::of).collect();
+    let versions: Vec<Props<'_>> = Props::new(spec).list("versions").iter().map(Props::new).collect();
     let this = versions.iter().find(|known| known.text("name") == version && known.flag("deprecated"))?;
     if let Some(text) = this.get("deprecationWarning").and_then(Value::as_str) {
         return Some(text.to_owned());
     }
-    let spec = Props::of(spec);
+    let spec = Props::new(spec);
     let (group, kind) =
-        (spec.text("group"), Props::of(spec.get("names").unwrap_or(&Value::Null)).text("kind"));
+        (spec.text("group"), Props::new(spec.get("names").unwrap_or(&Value::Null)).text("kind"));
     let newer = versions
         .iter()
         .filter(|known| known.flag("served") && !known.flag("deprecated"))
@@ -29,7 +29,7 @@ pub(super) fn warning(spec: &Value, version: &str) -> Option<String> {
     Some(out)
 }
 
-/// Versions by maturity, then by number: v2 > v1 > v2beta1 > v1beta2 > v1alpha1 > anything else.
+/// Compares versions by maturity, then by number: v2 > v1 > v2beta1 > v1beta2 > v1alpha1 > anything else.
 pub(super) fn compare(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),

@@ -1,5 +1,5 @@
-//! The checks of whole objects inside of a custom resource (`x-kubernetes-embedded-resource`): they say what they are,
-//! and their metadata is that of an object.
+//! Validation of objects embedded in a custom resource (`x-kubernetes-embedded-resource`): they need
+//! apiVersion and kind, and valid object metadata.
 
 use serde_json::{Map, Value};
 
@@ -7,12 +7,12 @@ use crate::{
     crd::names,
     registry::validation::names as metadata_names,
     schema::{
-        Child, Kind, Node, Rest, body,
+        AdditionalProperties, Child, Kind, Node, body,
         field::{ErrorKind, FieldError},
     },
 };
 
-/// What is wrong with the objects inside of a custom resource; the resource itself is checked elsewhere.
+/// Validates the embedded objects of a custom resource, not the resource itself.
 pub(super) fn validate(schema: &Node, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     children(schema, object, "", &mut out);
@@ -30,11 +30,11 @@ fn children(node: &Node, value: &Value, path: &str, out: &mut Vec<FieldError>) {
     match (&node.kind, value) {
         (Kind::Object(object), Value::Object(map)) => {
             for (key, value) in map {
-                match (object.field(key), &object.rest) {
-                    // Metadata is checked with the object that it is of.
+                match (object.field(key), &object.additional) {
+                    // Metadata is validated with its object.
                     (Some(field), _) if matches!(field.node, Child::Builtin(_)) => {}
                     (Some(field), _) => visit(field.node.node(), value, &child(path, key), out),
-                    (None, Rest::Values(values)) => {
+                    (None, AdditionalProperties::Values(values)) => {
                         visit(values.node(), value, &format!("{path}[{key}]"), out);
                     }
                     _ => {}
@@ -88,9 +88,8 @@ fn resource(node: &Node, object: &Map<String, Value>, path: &str, out: &mut Vec<
 }
 
 fn metadata(node: Option<&Node>, value: &Value, path: &str, out: &mut Vec<FieldError>) {
-    let limits = body::Limits { bytes: usize::MAX, ..body::Limits::default() };
     if let Some(node) = node
-        && let Err(error) = body::check(value, Some((node, "ObjectMeta")), &limits)
+        && let Err(error) = body::check(value, Some((node, "ObjectMeta")), &body::Limits::default())
     {
         out.push(FieldError::new(ErrorKind::Invalid, path, value.clone(), error.to_string()));
         return;
@@ -133,7 +132,7 @@ mod tests {
     use crate::schema::TypeRef;
 
     #[test]
-    fn an_embedded_object_must_say_what_it_is_and_have_metadata_that_could_be_stored() {
+    fn an_embedded_object_needs_a_type_and_valid_metadata() {
         let template = json!({"type": "object", "x-kubernetes-embedded-resource": true,
                               "x-kubernetes-preserve-unknown-fields": true});
         let schema = TypeRef::from_structural(&json!({"type": "object", "properties": {

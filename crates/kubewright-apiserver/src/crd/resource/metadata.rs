@@ -1,4 +1,4 @@
-//! What custom resources ask of their own metadata; everything that all types share is checked where objects are stored.
+//! Metadata validation specific to custom resources; the common rules are checked by the registry.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::schema::{
     go,
 };
 
-/// Metadata is an object.
+/// Validates that metadata is an object.
 pub(super) fn shape(object: &Value) -> Option<FieldError> {
     let metadata = object.get("metadata").filter(|metadata| !metadata.is_object() && !metadata.is_null())?;
     let detail = format!("expected map[string]interface{{}}, got {}", go::type_name(metadata));
     Some(FieldError::new(ErrorKind::Invalid, "metadata", metadata.clone(), detail))
 }
 
-/// Warnings about new finalizers that do not say whose they are.
+/// Returns warnings about new finalizers without a domain.
 pub(super) fn finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |object: &Value| -> BTreeSet<String> {
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();

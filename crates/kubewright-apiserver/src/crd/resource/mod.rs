@@ -1,12 +1,13 @@
-//! Objects of a served version of a definition: what a write goes through, and what a read shows.
+//! Objects of a served version of a CRD: pruning, defaulting, preparation and validation.
 //!
-//! A write is decoded by the caller, then [`CustomResource::prune`]d, [`CustomResource::apply_defaults`] filled in, one of
-//! the `prepare_*` functions takes back what that endpoint may not change and counts the generation, and the matching
-//! `validate_*` function gives the errors: schema, scale, list types, and CEL rules if nothing before stands in
-//! their way. [`Versions`] holds all versions of a definition and carries objects between them and storage.
+//! A write is decoded by the caller, then goes through [`CustomResource::prune`] and
+//! [`CustomResource::apply_defaults`]; one of the `prepare_*` functions resets fields that the endpoint may
+//! not change and sets the generation, and the matching `validate_*` function returns the errors: schema,
+//! scale, list types, and CEL rules if the earlier checks passed. [`Versions`] has all versions of a CRD and
+//! converts objects between them and storage.
 //!
-//! Pitfall: a write through `/status` validates the status alone, so its messages name places below it (`phase in body`,
-//! not `status.phase in body`).
+//! Pitfall: a write through `/status` validates the status alone, so its messages have paths relative to it
+//! (`phase in body`, not `status.phase in body`).
 
 pub mod columns;
 mod deprecation;
@@ -40,32 +41,33 @@ use scale::ScalePaths;
 
 pub use versions::Versions;
 
-/// Why a version of a definition cannot be served.
+/// Error compiling a version of a CRD.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResourceError {
-    /// There is no such version.
+    /// The version does not exist.
     #[error("definition {definition:?} has no version {version:?}: serve one of spec.versions")]
     NoVersion {
-        /// The definition's name.
+        /// The name of the CRD.
         definition: String,
-        /// The version asked for.
+        /// The requested version.
         version: String,
     },
-    /// The schema cannot be used; a definition that was validated never has one.
+    /// The schema is invalid; a validated CRD never has such a schema.
     #[error(
         "definition {definition:?}, version {version:?}: {source}; validate the definition before serving it"
     )]
     Schema {
-        /// The definition's name.
+        /// The name of the CRD.
         definition: String,
-        /// The version asked for.
+        /// The requested version.
         version: String,
-        /// What is wrong with the schema.
+        /// The error of the schema.
         source: SchemaError,
     },
 }
 
-/// One version of a custom resource, compiled once and shared by all requests.
+/// Version of a custom resource, compiled once and shared by all requests.
 #[derive(Debug, Clone)]
 pub struct CustomResource {
     gvk: Gvk,
@@ -83,7 +85,7 @@ pub struct CustomResource {
 }
 
 impl CustomResource {
-    /// Compiles a version of a definition.
+    /// Compiles a version of a CRD.
     ///
     /// ```
     /// use kubewright_apiserver::crd::resource::CustomResource;
@@ -119,11 +121,11 @@ impl CustomResource {
         let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let schema = if schema.is_object() { schema } else { &open };
         let has_status = written["subresources"]["status"].is_object();
-        let status_schema = Props::of(schema).property("status").filter(|_| has_status);
+        let status_schema = Props::new(schema).property("status").filter(|_| has_status);
         let names = &crd["spec"]["names"];
         let kind = names["kind"].as_str().unwrap_or_default();
-        let selectable = Props::of(written).list("selectableFields").iter().filter_map(|field| {
-            let text = Props::of(field).text("jsonPath");
+        let selectable = Props::new(written).list("selectableFields").iter().filter_map(|field| {
+            let text = Props::new(field).text("jsonPath");
             Some((text.trim_start_matches('.').to_owned(), JsonPath::parse(text).ok()?))
         });
         Ok(Self {
@@ -133,8 +135,8 @@ impl CustomResource {
             status_validator: status_schema.map(Validator::new).transpose().map_err(bad)?,
             rules: Rules::compile(schema, true),
             has_status,
-            scale: ScalePaths::of(&written["subresources"]["scale"]),
-            columns: columns::of(Props::of(written).list("additionalPrinterColumns")),
+            scale: ScalePaths::new(&written["subresources"]["scale"]),
+            columns: columns::from_definition(Props::new(written).list("additionalPrinterColumns")),
             selectable: selectable.collect(),
             warning: deprecation::warning(&crd["spec"], version),
             written: openapi.is_object().then(|| Arc::new(openapi.clone())),
@@ -142,69 +144,70 @@ impl CustomResource {
         })
     }
 
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub fn gvk(&self) -> &Gvk {
         &self.gvk
     }
 
-    /// The shape of the type, for apply and managedFields.
+    /// Returns the schema, for apply and managedFields.
     pub fn schema(&self) -> &TypeRef {
         &self.schema
     }
 
-    /// The `openAPIV3Schema` as the definition has it, for whoever publishes it.
+    /// Returns the `openAPIV3Schema` of the CRD, for publishing.
     pub fn openapi(&self) -> Option<&Arc<Value>> {
         self.written.as_ref()
     }
 
-    /// Tells schemas apart: objects written under the same one need not be pruned and filled in again.
+    /// Returns an identifier of the schema: objects written under the same one need no pruning and defaulting
+    /// on read.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Whether status is written only through its own endpoint.
+    /// Returns whether there is a status subresource.
     pub fn has_status(&self) -> bool {
         self.has_status
     }
 
-    /// Where the replicas are, if the version has a scale subresource.
+    /// Returns the paths of the scale subresource, if there is one.
     pub fn scale(&self) -> Option<&ScalePaths> {
         self.scale.as_ref()
     }
 
-    /// The printer columns after the name; an age if the definition names none.
+    /// Returns the printer columns after the name; the age if the CRD has none.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The warning that every answer of a deprecated version carries.
+    /// Returns the warning sent with every response of a deprecated version.
     pub fn deprecation_warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// Removes fields that the schema does not have and says which, as field validation reports them.
+    /// Removes unknown fields and returns them, as field validation reports them.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune(&self.schema, object)
     }
 
-    /// Fills in the defaults of the schema: on every write, and on every read of what is stored.
+    /// Sets the defaults of the schema: on every write, and on every read from storage.
     pub fn apply_defaults(&self, object: &mut Value) {
         apply_defaults(&self.schema, object);
     }
 
-    /// The schema of `metadata`.
+    /// Returns the schema of `metadata`.
     pub(crate) fn metadata(&self) -> Option<&Node> {
         Some(self.schema.as_object()?.field("metadata")?.node.node())
     }
 
-    /// Brings metadata, which has a Go type even here, into the form in which Go prints it.
-    pub(crate) fn settle_metadata(&self, object: &mut Value) {
+    /// Canonicalises metadata, which has a Go type even in custom resources.
+    pub(crate) fn canonicalise_metadata(&self, object: &mut Value) {
         if let (Some(node), Some(value)) = (self.metadata(), object.get_mut("metadata")) {
             canonicalise(node, value);
         }
     }
 
-    /// An object of another version of the same definition as this version has it (conversion strategy None).
+    /// Converts an object of another version of the same CRD (conversion strategy None).
     pub fn convert(&self, object: &mut Value) {
         if object["apiVersion"] != self.gvk.api_version() {
             set(object, &["apiVersion"], self.gvk.api_version());
@@ -212,12 +215,12 @@ impl CustomResource {
         }
     }
 
-    /// The names of the fields that selectors can ask for, besides name and namespace.
+    /// Returns the names of the selectable fields, besides name and namespace.
     pub fn selectable_fields(&self) -> impl Iterator<Item = &str> {
         self.selectable.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The value of a selectable field, by its place among [`Self::selectable_fields`]; one that is absent is empty.
+    /// Returns the value of a selectable field, by its index in [`Self::selectable_fields`]; empty if absent.
     pub fn selected(&self, object: &Value, field: usize) -> String {
         let found = self.selectable.get(field).and_then(|(_, path)| path.find(object).into_iter().next());
         match found {
@@ -227,7 +230,7 @@ impl CustomResource {
         }
     }
 
-    /// A new object: generation 1, and no status if that has an endpoint of its own.
+    /// Prepares a create: generation 1, and no status if there is a status subresource.
     pub fn prepare_create(&self, object: &mut Value) {
         if let (true, Value::Object(map)) = (self.has_status, &mut *object) {
             map.remove("status");
@@ -235,8 +238,8 @@ impl CustomResource {
         set(object, &["metadata", "generation"], 1);
     }
 
-    /// A changed object: status stays if it has an endpoint of its own; the generation counts whatever changed outside
-    /// of metadata.
+    /// Prepares an update: keeps the status if there is a status subresource, and increments the generation
+    /// for changes outside of metadata.
     pub fn prepare_update(&self, new: &mut Value, old: &Value) {
         if let (true, Value::Object(map)) = (self.has_status, &mut *new) {
             match old.get("status") {
@@ -249,7 +252,7 @@ impl CustomResource {
         set(new, &["metadata", "generation"], generation + i64::from(changed));
     }
 
-    /// A new status: everything else stays, except for managedFields.
+    /// Prepares a status update: keeps everything else except for managedFields.
     pub fn prepare_status_update(&self, new: &mut Value, old: &Value) {
         let (status, managed) = (new.get("status").cloned(), new["metadata"].get("managedFields").cloned());
         *new = old.clone();
@@ -267,7 +270,7 @@ impl CustomResource {
         }
     }
 
-    /// What is wrong with a new object, and warnings about its finalizers.
+    /// Validates a new object; includes warnings about its finalizers.
     pub fn validate_create(&self, object: &Value) -> Findings {
         let mut errors = self.check_type(object);
         if errors.is_empty() {
@@ -282,7 +285,7 @@ impl CustomResource {
         found
     }
 
-    /// What is wrong with a changed object. What was wrong before and has not changed is let pass.
+    /// Validates an update. Errors of unchanged values are dropped (ratcheting).
     pub fn validate_update(&self, new: &Value, old: &Value) -> Findings {
         let mut errors = self.check_type(new);
         if errors.is_empty() {
@@ -297,7 +300,7 @@ impl CustomResource {
         found
     }
 
-    /// What is wrong with a new status.
+    /// Validates a status update.
     pub fn validate_status_update(&self, new: &Value, old: &Value) -> Findings {
         let mut errors = self.check_type(new);
         if errors.is_empty() {
@@ -322,13 +325,13 @@ impl CustomResource {
         out
     }
 
-    /// Lists that broke the rules of their type before may go on doing so.
+    /// Validates list types; lists that were invalid before may stay so.
     fn list_errors(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let errors = lists::validate(&self.schema, new);
         if errors.is_empty() || lists::validate(&self.schema, old).is_empty() { errors } else { Vec::new() }
     }
 
-    /// Rules see only objects whose values have the types that the rules were compiled for.
+    /// Runs the CEL rules, provided that all values have the types that the rules were compiled for.
     fn with_rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Findings {
         let Some(rules) = &self.rules else { return Findings { errors, warnings: Vec::new() } };
         let blocks = |error: &FieldError| {
@@ -353,7 +356,7 @@ impl CustomResource {
     }
 }
 
-/// A number that stands for a version and its schema; the same after a restart.
+/// Computes a number that identifies a version and its schema; stable across restarts.
 fn fingerprint(version: &str, schema: &Value) -> u64 {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     context.update(version.as_bytes());
@@ -363,12 +366,12 @@ fn fingerprint(version: &str, schema: &Value) -> u64 {
     digest.as_ref().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Everything but metadata.
+/// Returns the fields except metadata.
 fn content(object: &Value) -> Vec<(&String, &Value)> {
     object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata").collect()
 }
 
-/// Errors of a part of an object, with their places in the whole.
+/// Prefixes the paths of errors of a part of an object.
 pub(crate) fn prefixed(errors: Vec<FieldError>, prefix: &str) -> Vec<FieldError> {
     let place = |mut error: FieldError| {
         error.field = match &*error.field {

@@ -1,4 +1,4 @@
-//! The scale subresource: a view of an object's replicas, and the way back.
+//! Scale subresource: conversion between an object and its Scale.
 
 use serde_json::{Map, Value, json};
 
@@ -10,24 +10,25 @@ use crate::{
     },
 };
 
-/// Where a custom resource keeps what a Scale shows.
+/// Paths of the fields of a custom resource that its Scale shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// The wanted replicas, such as `.spec.replicas`.
+    /// The desired replicas, such as `.spec.replicas`.
     pub spec_replicas: String,
     /// The observed replicas, such as `.status.replicas`.
     pub status_replicas: String,
-    /// The label selector of the pods, if there is one.
+    /// The label selector of the pods, if any.
     pub label_selector: Option<String>,
 }
 
-/// Why there is no Scale for an object.
+/// Error creating the Scale of an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScaleError {
-    /// The object does not say how many replicas it wants.
+    /// The object has no desired replicas.
     #[error("the spec replicas field {0:?} does not exist")]
     NoReplicas(String),
-    /// Something on the way is of another type.
+    /// A field on the path has another type.
     #[error("{0}")]
     WrongType(String),
 }
@@ -36,7 +37,7 @@ fn keys(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// The value at a path of fields; an error when something before its end is no object.
+/// Returns the value at a path of fields; an error if one of its parents is not an object.
 fn nested<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
     let mut at = object;
     let names = keys(path);
@@ -74,7 +75,7 @@ fn wrong_type(value: &Value, path: &str, wanted: &str) -> String {
 }
 
 impl ScalePaths {
-    pub(super) fn of(scale: &Value) -> Option<Self> {
+    pub(super) fn new(scale: &Value) -> Option<Self> {
         let scale = Props(Some(scale.as_object()?));
         Some(Self {
             spec_replicas: scale.text("specReplicasPath").to_owned(),
@@ -83,7 +84,7 @@ impl ScalePaths {
         })
     }
 
-    /// The errors about replicas and selector of an object.
+    /// Validates replicas and selector of an object.
     pub(super) fn validate(&self, object: &Value, with_spec: bool) -> Vec<FieldError> {
         let mut out = Vec::new();
         let mut check = |path: &str| {
@@ -112,14 +113,14 @@ impl ScalePaths {
         out
     }
 
-    /// Whether an object says how many replicas it wants.
+    /// Returns whether an object has desired replicas.
     pub(crate) fn has_replicas(&self, object: &Map<String, Value>) -> bool {
         let mut names = keys(&self.spec_replicas).into_iter();
         let first = names.next().and_then(|name| object.get(name));
         names.fold(first, |at, name| at?.get(name)).is_some()
     }
 
-    /// The Scale of an object.
+    /// Returns the Scale of an object.
     pub fn view(&self, object: &Value) -> Result<Value, ScaleError> {
         let wanted = number(object, &self.spec_replicas).map_err(ScaleError::WrongType)?;
         let wanted = wanted.ok_or_else(|| ScaleError::NoReplicas(self.spec_replicas.clone()))?;
@@ -141,7 +142,7 @@ impl ScalePaths {
         Ok(scale)
     }
 
-    /// The object with the replicas, and the version to compare with, of a Scale.
+    /// Returns the object with the replicas and the resourceVersion of a Scale.
     ///
     /// ```
     /// use kubewright_apiserver::crd::resource::scale::ScalePaths;

@@ -1,4 +1,4 @@
-//! All versions of a definition: what is stored, what is shown, and what managers wrote in which version.
+//! All versions of a CRD: conversion to and from storage, and for field managers.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     schema::TypeRef,
 };
 
-/// The versions of one definition, compiled together (conversion strategy None).
+/// Versions of one CRD, compiled together (conversion strategy None).
 ///
 /// ```
 /// use kubewright_apiserver::crd::resource::Versions;
@@ -19,7 +19,7 @@ use crate::{
 /// let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Demo"}, "versions": [
 ///     {"name": "v1", "served": true, "storage": false, "schema": schema("one")},
 ///     {"name": "v2", "served": true, "storage": true, "schema": schema("two")}]}});
-/// let versions = Versions::of(&crd)?;
+/// let versions = Versions::new(&crd)?;
 /// let stored = versions.to_storage(json!({"apiVersion": "example.com/v1", "kind": "Demo", "one": "x"}));
 /// assert_eq!(stored, json!({"apiVersion": "example.com/v2", "kind": "Demo"}));
 /// assert_eq!(versions.read(stored, "v1").unwrap()["apiVersion"], "example.com/v1");
@@ -32,8 +32,8 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Compiles every version of a definition.
-    pub fn of(crd: &Value) -> Result<Self, ResourceError> {
+    /// Compiles every version of a CRD.
+    pub fn new(crd: &Value) -> Result<Self, ResourceError> {
         let names = crd["spec"]["versions"]
             .as_array()
             .into_iter()
@@ -45,22 +45,22 @@ impl Versions {
         Ok(Self { versions, storage })
     }
 
-    /// A version by its name.
+    /// Returns a version by name.
     pub fn get(&self, version: &str) -> Option<&CustomResource> {
         self.versions.iter().find(|known| known.gvk().version == version)
     }
 
-    /// All of them, in the order of the definition.
+    /// Returns all versions, in the order of the CRD.
     pub fn all(&self) -> &[CustomResource] {
         &self.versions
     }
 
-    /// The one that objects are stored in.
+    /// Returns the storage version.
     pub fn storage(&self) -> Option<&CustomResource> {
         self.versions.get(self.storage?)
     }
 
-    /// An object of any version in the one that is stored.
+    /// Converts an object of any version to the storage version.
     pub fn to_storage(&self, mut object: Value) -> Value {
         if let Some(storage) = self.storage() {
             storage.convert(&mut object);
@@ -68,8 +68,8 @@ impl Versions {
         object
     }
 
-    /// A stored object in a version: pruned and filled in as the version it was stored in says, then converted.
-    /// `None` if there is no such version.
+    /// Converts a stored object to a version: pruned and defaulted by the schema of its stored version, then
+    /// converted. `None` if there is no such version.
     pub fn read(&self, mut object: Value, version: &str) -> Option<Value> {
         let wanted = self.get(version)?;
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
@@ -88,7 +88,8 @@ impl Converter for Versions {
         else {
             return Ok(None);
         };
-        // Nothing is pruned here: ownership of what another version does not have cannot be computed, as upstream.
+        // Nothing is pruned here: ownership of fields that another version lacks cannot be computed, as
+        // upstream.
         let mut object = object.clone();
         set(&mut object, &["apiVersion"], api_version);
         Ok(Some((object, version.schema().clone())))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     apply::{
-        Managed, ManagedError,
+        ManagedFields, ManagedFieldsError,
         scale::{ReplicasPaths, spec_replicas, to_parent, to_scale},
     },
     crd::resource::scale::{ScaleError, ScalePaths},
@@ -142,7 +142,7 @@ pub(crate) fn scale_type(ty: &Descriptor) -> Result<Descriptor, Status> {
     Ok(Descriptor { group, version, kind, custom: None, ..ty.clone() })
 }
 
-fn unreadable(error: &ManagedError) -> Status {
+fn unreadable(error: &ManagedFieldsError) -> Status {
     Status::internal(format!("failed to decode managed fields: {error}"))
 }
 
@@ -150,7 +150,7 @@ fn managers(object: &Json) -> &Value {
     meta(object).get("managedFields").unwrap_or(&Value::Null)
 }
 
-fn set_managers(object: &mut Json, managed: &Managed) {
+fn set_managers(object: &mut Json, managed: &ManagedFields) {
     let entries = managed.encode();
     if entries.is_empty() {
         meta_mut(object).remove("managedFields");

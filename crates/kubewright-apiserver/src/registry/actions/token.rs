@@ -1,6 +1,6 @@
 //! `serviceaccounts/token`: a token for an account, bound in time and to an object.
 
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Value, json};
 
 use crate::{

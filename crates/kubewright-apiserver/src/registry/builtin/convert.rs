@@ -1,10 +1,10 @@
-//! Types that are served in two forms and stored in one.
+//! Conversion of types that are served in two versions and stored in one.
 
 use serde_json::{Value, json};
 
 use crate::registry::descriptor::Json;
 
-/// Core name and `events.k8s.io` name of the same field.
+/// Names of the same field in the core and the `events.k8s.io` Event.
 const EVENT: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -25,7 +25,7 @@ fn empty(value: Option<&Value>) -> bool {
     value.is_none_or(|v| v.as_str() == Some(""))
 }
 
-/// The stored core Event as `events.k8s.io` shows it.
+/// Converts a stored core Event to `events.k8s.io`.
 pub(super) fn event_from_core(object: &mut Json) {
     for (core, new) in EVENT {
         rename(object, core, new);
@@ -37,14 +37,14 @@ pub(super) fn event_from_core(object: &mut Json) {
     }
 }
 
-/// An Event of `events.k8s.io` as it is stored.
+/// Converts an Event of `events.k8s.io` to its stored form.
 pub(super) fn event_to_core(object: &mut Json) {
     for (core, new) in EVENT {
         rename(object, new, core);
     }
 }
 
-/// The stored v2 autoscaler as v1 shows it: the CPU target is a field, other metrics are an annotation.
+/// Converts a stored v2 autoscaler to v1: the CPU target becomes a field, other metrics an annotation.
 pub(super) fn hpa_to_v1(object: &mut Json) {
     let mut others = Vec::new();
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
@@ -78,7 +78,7 @@ pub(super) fn hpa_to_v1(object: &mut Json) {
     }
 }
 
-/// A v1 autoscaler as it is stored.
+/// Converts a v1 autoscaler to its stored form.
 pub(super) fn hpa_from_v1(object: &mut Json) {
     let others = object
         .get_mut("metadata")
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_autoscaler_goes_to_v1_and_back() {
+    fn an_autoscaler_round_trips_through_v1() {
         let v2 = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "metrics": [
             {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 70}}},
             {"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 60}}},

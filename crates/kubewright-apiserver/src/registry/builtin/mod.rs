@@ -1,4 +1,4 @@
-//! The built-in types, as a table: what `kubectl api-resources` lists on a stock cluster.
+//! Table of the built-in types: those that `kubectl api-resources` lists on a stock cluster.
 
 mod convert;
 mod table;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::{
     descriptor::{
-        Conversion, DefaultPropagation, Descriptor, Found, Generation, Scope, SelectableField, Subresource,
-        Text,
+        CachedSchema, Conversion, DefaultPropagation, Descriptor, Generation, Scope, SelectableField,
+        Subresource, Text,
     },
     strategy,
 };
 
-/// One row: everything that is not said is what most types have.
-#[expect(clippy::struct_excessive_bools, reason = "a row of a table: each is a column of its own")]
+/// Row of the table; the defaults fit most types.
+#[expect(clippy::struct_excessive_bools, reason = "columns of a table")]
 struct Row {
     plural: &'static str,
     singular: &'static str,
@@ -53,25 +53,25 @@ const ROW: Row = Row {
     orphans: false,
 };
 
-/// One group version and its rows.
+/// Group version and its rows.
 struct GroupVersion {
     group: &'static str,
     version: &'static str,
     rows: &'static [Row],
 }
 
-/// A group as discovery orders it.
+/// Position of a group in discovery.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupRank {
     /// The group.
     pub group: &'static str,
-    /// Higher comes first.
+    /// Group priority; higher comes first.
     pub priority: u32,
-    /// Its versions, preferred first, with the priority of each.
+    /// The versions, preferred first, with the priority of each.
     pub versions: &'static [(&'static str, u32)],
 }
 
-/// The built-in groups in the order in which discovery lists them.
+/// Built-in groups in discovery order.
 pub const GROUPS: &[GroupRank] = &[
     GroupRank { group: "", priority: 18_000, versions: &[("v1", 1)] },
     GroupRank { group: "apiregistration.k8s.io", priority: 20_000, versions: &[("v1", 100)] },
@@ -98,7 +98,7 @@ fn texts(list: &'static [&'static str]) -> Vec<Text> {
     list.iter().map(|t| Text::Borrowed(*t)).collect()
 }
 
-/// The kinds of subresources that are not their parent's kind.
+/// Returns group, version and kind of subresources whose kind differs from their parent's.
 fn foreign_kind(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match name {
         "scale" => ("autoscaling", "v1", "Scale"),
@@ -108,7 +108,7 @@ fn foreign_kind(name: &str) -> Option<(&'static str, &'static str, &'static str)
     })
 }
 
-/// Every built-in type.
+/// Returns the descriptors of all built-in types.
 pub fn descriptors() -> Vec<Descriptor> {
     let mut all = Vec::with_capacity(96);
     for group_version in table::TABLE {
@@ -147,7 +147,7 @@ fn descriptor(gv: &GroupVersion, row: &'static Row) -> Descriptor {
             absent: Text::Borrowed(absent),
         })
         .collect();
-    // Events are one resource under two groups; the core form is the stored one.
+    // Events are one resource in two groups; they are stored in the core form.
     let (storage_group, conversion) = match (gv.group, gv.version, row.kind) {
         ("events.k8s.io", _, "Event") => (
             "",
@@ -185,8 +185,8 @@ fn descriptor(gv: &GroupVersion, row: &'static Row) -> Descriptor {
         propagation: if row.orphans { DefaultPropagation::Orphan } else { DefaultPropagation::Background },
         typed_items: false,
         conversion,
-        strategy: strategy::of(gv.group, row.kind),
+        strategy: strategy::for_kind(gv.group, row.kind),
         custom: None,
-        builtin_schema: Found::default(),
+        builtin_schema: CachedSchema::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! The table itself.
+//! Rows of the built-in types.
 
 use super::{ALL, CREATE, Generation, GroupVersion, READ_WRITE, ROW, Row};
 
@@ -25,7 +25,7 @@ const EVENT_FIELDS: &[(&str, &[&str], &str)] = &[
     ("type", &["type"], ""),
 ];
 
-/// The same fields under the names of `events.k8s.io`, in the same order: the two share stored values.
+/// Selectable fields of `events.k8s.io`, in the order of the core ones: the two share stored values.
 const NEW_EVENT_FIELDS: &[(&str, &[&str], &str)] = &[
     ("regarding.kind", &["involvedObject.kind"], ""),
     ("regarding.namespace", &["involvedObject.namespace"], ""),
@@ -324,7 +324,7 @@ const AUTHORIZATION: &[Row] = &[
     },
 ];
 
-/// Every group version with its types, sorted by plural as discovery shows them.
+/// All group versions with their types, sorted by plural as in discovery.
 pub(super) const TABLE: &[GroupVersion] = &[
     GroupVersion { group: "", version: "v1", rows: CORE },
     GroupVersion {

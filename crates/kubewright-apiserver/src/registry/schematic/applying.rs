@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     decoding::{cannot_be_handled, report},
-    gvk, members, needs_a_schema,
+    gvk, members,
     ownership::Endpoint,
-    schema,
+    schema, schema_required,
 };
 use crate::{
     apply::ApplyError,
@@ -18,10 +18,10 @@ use crate::{
     status::Status,
 };
 
-/// The object that a configuration makes of `current`, with its `managedFields`.
+/// Applies a configuration to `current`; returns the object with its `managedFields`.
 pub(super) fn apply(ty: &Descriptor, current: Option<&Json>, request: &Patch<'_>) -> Result<Decoded, Status> {
-    let Some(schema) = schema(ty) else { return Err(needs_a_schema()) };
-    // Unknown fields are no findings here: the merge itself refuses them.
+    let Some(schema) = schema(ty) else { return Err(schema_required()) };
+    // Unknown fields are not collected here: the merge itself rejects them.
     let read = body::decode(request.body, body::Format::Yaml, None, &Limits::default())
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     let warnings = report(&read.findings, request.validation).map_err(|why| cannot_be_handled(ty, &why))?;
@@ -32,11 +32,11 @@ pub(super) fn apply(ty: &Descriptor, current: Option<&Json>, request: &Patch<'_>
     let applied = endpoint
         .fields(&schema, &gvk, request.manager.now)
         .apply(live.as_ref(), &read.value, &request.manager.name, request.force)
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| to_status(&error))?;
     Ok(Decoded { object: members(applied), warnings })
 }
 
-fn refused(error: &ApplyError) -> Status {
+fn to_status(error: &ApplyError) -> Status {
     let message = error.to_string();
     match error {
         ApplyError::Conflict(conflicts) => {
@@ -45,6 +45,6 @@ fn refused(error: &ApplyError) -> Status {
             Status::plain(error.code(), "Conflict", message).causes(causes)
         }
         ApplyError::BadRequest(_) => Status::bad_request(message),
-        ApplyError::Internal(_) | ApplyError::Managed(_) => Status::internal(message),
+        _ => Status::internal(message),
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies as objects of their type.
+//! Decoding of request bodies.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{
     status::Status,
 };
 
-/// Decodes a body, and reports what field validation has to say.
+/// Decodes a body and applies field validation.
 pub(super) fn decode(
     ty: &Descriptor,
     raw: &[u8],
@@ -41,7 +41,7 @@ pub(super) fn decode(
     Ok(Decoded { object: members(decoded.value), warnings })
 }
 
-/// A custom resource decodes whatever it is, as long as it says so and its metadata is an object's.
+/// Checks a custom resource as far as decoding goes: it has a kind, and its metadata matches `ObjectMeta`.
 pub(super) fn check_custom(custom: &Custom, value: &Value) -> Result<(), String> {
     if value["kind"].as_str().unwrap_or_default().is_empty() {
         return Err(format!("Object 'Kind' is missing in '{value}'"));
@@ -59,7 +59,7 @@ pub(super) fn check_custom(custom: &Custom, value: &Value) -> Result<(), String>
     }
 }
 
-/// What becomes of findings: warnings, silence, or the reason of a refusal.
+/// Turns findings into warnings, an error or nothing, by the field validation of the request.
 pub(super) fn report(findings: &[String], validation: FieldValidation) -> Result<Vec<String>, String> {
     match validation {
         FieldValidation::Strict if !findings.is_empty() => Err(body::strict_error(findings)),
@@ -68,7 +68,7 @@ pub(super) fn report(findings: &[String], validation: FieldValidation) -> Result
     }
 }
 
-/// 400: the body is no object of the type.
+/// Returns 400: the body does not decode as the type.
 pub(super) fn cannot_be_handled(ty: &Descriptor, why: &str) -> Status {
     let (kind, version) = (&ty.kind, &ty.version);
     Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
@@ -81,7 +81,7 @@ mod tests {
     const UNKNOWN: &[u8] = br#"{"metadata": {"name": "a"}, "data": {"a": "1"}, "foo": 1}"#;
 
     #[test]
-    fn unknown_fields_are_dropped_and_reported_as_asked() {
+    fn unknown_fields_are_dropped_and_reported_by_field_validation() {
         let read = |validation| decode(&ty("configmaps"), UNKNOWN, Format::Json, validation);
         let warned = read(FieldValidation::Warn).unwrap();
         assert!(!warned.object.contains_key("foo"));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_is_refused_whatever_the_validation() {
+    fn a_value_of_the_wrong_type_is_rejected_under_any_validation() {
         let body = br#"{"data": {"a": 1}}"#;
         let refused = decode(&ty("configmaps"), body, Format::Json, FieldValidation::Ignore).unwrap_err();
         assert_eq!(refused.code, 400);

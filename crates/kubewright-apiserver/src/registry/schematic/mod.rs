@@ -1,19 +1,19 @@
-//! [`Semantics`] by schema: what the registry's verbs ask, answered by the pure halves of this crate.
+//! [`Semantics`] by schema, built on the pure modules of this crate.
 //!
-//! | the registry asks to | answered by |
+//! | operation | module |
 //! |---|---|
 //! | decode a body | `decoding`, over [`schema::body`](crate::schema::body) |
 //! | merge a patch | `patching`, over [`patch`](crate::patch) |
 //! | apply a configuration | `applying`, over [`apply`](crate::apply) |
-//! | record who owns what | `ownership`, over [`apply`](crate::apply) |
-//! | bring an object into canonical form | [`schema::canonical`](crate::schema::canonical) |
+//! | update managedFields | `ownership`, over [`apply`](crate::apply) |
+//! | canonicalise an object | [`schema::canonical`](crate::schema::canonical) |
 //!
-//! A type has the schema of its definition or a built-in one. A type without one is stored as it is sent: nothing is
-//! pruned or tracked, and strategic merge patch and apply, which cannot work without a schema, answer 415.
+//! A type has the schema of its CRD or a built-in one. Objects of a type without a schema are stored as sent:
+//! nothing is pruned or tracked, and strategic merge patch and apply, which need a schema, get 415.
 //!
-//! Pitfall: the order matters. Bodies are decoded, brought into canonical form, defaulted, and only then tracked; an
-//! apply merges and tracks first. What the server itself assigns (cluster IPs, finalizers, tolerations) is assigned
-//! after tracking, because nobody owns it.
+//! Pitfall: the order matters. Bodies are decoded, canonicalised, defaulted, and only then tracked; an apply
+//! merges and tracks first. Values that the server assigns (cluster IPs, finalizers, tolerations) are set
+//! after tracking, because they have no field manager.
 
 mod applying;
 mod decoding;
@@ -32,7 +32,7 @@ use crate::{
     status::Status,
 };
 
-/// What fields mean, by the schemas of the types.
+/// Semantics by the schemas of the types.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Schematic;
 
@@ -44,12 +44,12 @@ fn schema(ty: &Descriptor) -> Option<TypeRef> {
     ty.schema()
 }
 
-/// The schema of a Go type: bodies are decoded by it, and objects take the form in which Go prints them.
+/// Returns the schema of a built-in type, by which bodies are decoded and objects canonicalised.
 fn go_type(ty: &Descriptor) -> Option<TypeRef> {
     schema(ty).filter(|_| ty.custom.is_none())
 }
 
-/// The members of an object; everything that reaches this has been checked to be one.
+/// Returns the members of a value that was checked to be an object.
 fn members(value: Value) -> Json {
     match value {
         Value::Object(members) => members,
@@ -57,8 +57,8 @@ fn members(value: Value) -> Json {
     }
 }
 
-/// 415, with the forms that work without a schema.
-fn needs_a_schema() -> Status {
+/// Returns 415 with the patch types that work without a schema.
+fn schema_required() -> Status {
     crate::http::negotiate::unsupported("application/json-patch+json, application/merge-patch+json")
         .with_details()
 }
@@ -84,7 +84,7 @@ impl Semantics for Schematic {
 
     fn at_rest(&self, ty: &Descriptor, object: &mut Json) {
         if let Some(schema) = go_type(ty) {
-            as_value(object, |value| canonical::forget_empty(&schema, value));
+            as_value(object, |value| canonical::nullify_empty(&schema, value));
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_that_is_always_printed_comes_back_from_storage_as_null() {
+    fn an_empty_list_that_go_always_encodes_is_read_back_as_null() {
         let mut role = json(json!({"metadata": {"name": "a"}, "rules": []}));
         Schematic.canonicalise(&ty("roles"), &mut role);
         assert_eq!(role["rules"], json!([]));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_without_a_schema_is_left_alone_and_cannot_be_applied() {
+    fn a_type_without_a_schema_is_stored_as_sent_and_cannot_be_applied() {
         let mut unknown = ty("configmaps");
         unknown.kind = "Unknown".into();
         let sent = json(json!({"kind": "Unknown", "apiVersion": "v1", "metadata": {"name": "a"}, "x": []}));

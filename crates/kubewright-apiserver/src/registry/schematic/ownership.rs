@@ -1,13 +1,13 @@
-//! Who owns which field: `managedFields` of creates, updates and patches.
+//! `managedFields` of creates, updates and patches.
 //!
-//! An endpoint does not let everything be written through it: the object itself keeps its `status`, and `/status` keeps
-//! the `spec`. Whoever sends such fields there does not own them. Which ones they are is upstream's, per type.
+//! An endpoint resets some fields to their stored values: the main resource resets `status`, and `/status`
+//! resets `spec`. Writers do not become owners of reset fields. The fields per type are upstream's.
 
 use serde_json::Value;
 
 use super::{go_type, gvk, members, schema};
 use crate::{
-    apply::{FieldManager, FieldSet, keep_times_of_unchanged},
+    apply::{FieldManager, FieldSet, keep_times_if_unchanged},
     crd::resource::Versions,
     registry::{
         custom::Custom,
@@ -24,8 +24,8 @@ type Paths = &'static [&'static [&'static str]];
 const STATUS: Paths = &[&["status"]];
 const SPEC: Paths = &[&["spec"]];
 
-/// Kinds whose `/status` keeps all of `metadata` too.
-const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
+/// Kinds whose `/status` also resets all of `metadata`.
+const STATUS_RESETS_METADATA: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("apiregistration.k8s.io", "APIService"),
     ("certificates.k8s.io", "PodCertificateRequest"),
@@ -39,7 +39,7 @@ const STATUS_KEEPS_METADATA: &[(&str, &str)] = &[
     ("storagemigration.k8s.io", "StorageVersionMigration"),
 ];
 
-/// What can be owned through one endpoint of a type.
+/// Fields that can be owned through one endpoint of a type.
 pub(super) struct Endpoint<'s> {
     subresource: &'s str,
     reset: FieldSet,
@@ -59,27 +59,27 @@ impl<'s> Endpoint<'s> {
             ]),
             _ => None,
         };
-        let reset = FieldSet::of_fields(kept(ty, subresource).iter().copied());
+        let reset = FieldSet::from_field_names(reset_fields(ty, subresource).iter().copied());
         let versions = ty.custom.as_ref().map(Custom::versions);
         Self { subresource, reset, only, versions }
     }
 
-    /// The tracker of the fields that are written through this endpoint.
+    /// Returns the field manager for writes through this endpoint.
     pub(super) fn fields<'a>(&'a self, schema: &'a TypeRef, gvk: &'a Gvk, now: &'a str) -> FieldManager<'a> {
-        let fields = FieldManager::new(schema, gvk, now).subresource(self.subresource);
+        let fields = FieldManager::new(schema, gvk, now).with_subresource(self.subresource);
         let fields = match self.versions {
-            Some(versions) => fields.converter(versions),
+            Some(versions) => fields.with_converter(versions),
             None => fields,
         };
         match self.only {
-            Some(only) => fields.only(only),
-            None => fields.reset(&self.reset),
+            Some(only) => fields.with_allowed_paths(only),
+            None => fields.with_reset_fields(&self.reset),
         }
     }
 }
 
-/// The fields that an endpoint keeps as they are stored.
-fn kept(ty: &Descriptor, subresource: &str) -> Paths {
+/// Returns the fields that an endpoint resets.
+fn reset_fields(ty: &Descriptor, subresource: &str) -> Paths {
     match (ty.group.as_ref(), ty.kind.as_ref(), subresource) {
         ("certificates.k8s.io", "CertificateSigningRequest", "status") => {
             &[&["spec"], &["status", "conditions"]]
@@ -87,14 +87,14 @@ fn kept(ty: &Descriptor, subresource: &str) -> Paths {
         ("certificates.k8s.io", "CertificateSigningRequest", "approval") => {
             &[&["spec"], &["status", "certificate"]]
         }
-        // A request is signed as it was made: not even its spec can be written again.
+        // The spec of a signing request is immutable.
         ("certificates.k8s.io", "CertificateSigningRequest", _) => &[&["spec"], &["status"]],
         ("apps", "Deployment", "status") => &[&["spec"], &["metadata", "labels"]],
         ("", "Pod", "status") => {
             &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
         }
         (_, _, "status") if ty.custom.is_some() => &[&["spec"], &["metadata"]],
-        (group, kind, "status") if STATUS_KEEPS_METADATA.contains(&(group, kind)) => {
+        (group, kind, "status") if STATUS_RESETS_METADATA.contains(&(group, kind)) => {
             &[&["spec"], &["metadata"]]
         }
         (_, _, "status") => SPEC,
@@ -103,7 +103,7 @@ fn kept(ty: &Descriptor, subresource: &str) -> Paths {
     }
 }
 
-/// Records what a write changed.
+/// Records the changes of a write.
 pub(super) fn track(ty: &Descriptor, before: Option<&Json>, after: &mut Json, manager: &Manager<'_>) {
     let Some(schema) = schema(ty) else { return };
     let gvk = gvk(ty);
@@ -114,21 +114,22 @@ pub(super) fn track(ty: &Descriptor, before: Option<&Json>, after: &mut Json, ma
     *after = members(fields.update(live.as_ref(), new, &manager.name));
 }
 
-/// What [`track`] would write into a new object, as text. Custom resources go on to be read as trees.
+/// Returns the `managedFields` that [`track`] would write to a new object, as JSON text. Custom resources
+/// need the tree and return `None`.
 pub(super) fn track_created(ty: &Descriptor, object: &mut Json, manager: &Manager<'_>) -> Option<String> {
     let schema = go_type(ty)?;
     let (gvk, endpoint) = (gvk(ty), Endpoint::new(ty, manager.subresource));
     let mut text = None;
     as_value(object, |new| {
-        text = endpoint.fields(&schema, &gvk, manager.now).created(new, &manager.name);
+        text = endpoint.fields(&schema, &gvk, manager.now).managed_fields_for_create(new, &manager.name);
     });
     text
 }
 
-/// Takes the old times back where `managedFields` would differ only in them.
+/// Restores the old times if `managedFields` would differ only in them.
 pub(super) fn keep_times(before: &Json, after: &mut Json) {
     let old = Value::Object(before.clone());
-    as_value(after, |new| keep_times_of_unchanged(&old, new));
+    as_value(after, |new| keep_times_if_unchanged(&old, new));
 }
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_endpoint_gives_only_the_fields_that_can_be_written_through_it() {
+    fn each_endpoint_tracks_only_the_fields_written_through_it() {
         let ty = ty("deployments");
         let mut before = object(json!({
             "kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}, "spec": {"replicas": 1},
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_unchanged_owners_stay() {
+    fn times_of_unchanged_managers_are_kept() {
         let entry = |time: &str| {
             object(json!({"metadata": {"managedFields": [
                 {"manager": "m", "operation": "Update", "apiVersion": "v1", "time": time,

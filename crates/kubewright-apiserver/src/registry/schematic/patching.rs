@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     decoding::{check_custom, report},
-    go_type, gvk, members, needs_a_schema,
+    go_type, gvk, members, schema_required,
 };
 use crate::{
     patch::{self, PatchError},
@@ -20,40 +20,41 @@ use crate::{
     status::{About, Status},
 };
 
-/// The object that a patch makes of `current`, decoded again as an object of its type.
+/// Applies a patch to `current` and decodes the result as an object of its type.
 pub(super) fn patch(ty: &Descriptor, current: &Json, request: &Patch<'_>) -> Result<Decoded, Status> {
     let schema = go_type(ty);
     if request.kind == PatchKind::Strategic && schema.is_none() {
-        return Err(needs_a_schema());
+        return Err(schema_required());
     }
-    let read = patch::decode(request.body, &Limits::default()).map_err(|error| refused(&error))?;
+    let read = patch::decode(request.body, &Limits::default()).map_err(|error| to_status(&error))?;
     let document = Value::Object(current.clone());
     let patched = match (request.kind, &schema) {
         (PatchKind::Json, _) => patch::json::apply(document, &read.value),
         (PatchKind::Strategic, Some(schema)) => patch::strategic::apply(schema, document, read.value),
         _ => patch::merge::apply(document, read.value),
     }
-    .map_err(|error| refused(&error))?;
+    .map_err(|error| to_status(&error))?;
 
-    // A strategic merge works on the struct, which has no kind to change.
+    // A strategic merge patch works on the Go struct, which has no kind to change.
     if let Some(custom) = &ty.custom {
-        check_custom(custom, &patched).map_err(|why| does_not_fit(&patched, &why))?;
+        check_custom(custom, &patched).map_err(|why| patched_object_invalid(&patched, &why))?;
     } else if request.kind != PatchKind::Strategic {
-        check_kind(ty, &patched).map_err(|why| does_not_fit(&patched, &why))?;
+        check_kind(ty, &patched).map_err(|why| patched_object_invalid(&patched, &why))?;
     }
     let typed = schema.as_ref().map(|schema| (&**schema, ty.kind.as_ref()));
     let mut checked = body::check(&patched, typed, &Limits::default())
-        .map_err(|error| does_not_fit(&patched, &error.to_string()))?;
+        .map_err(|error| patched_object_invalid(&patched, &error.to_string()))?;
     let mut findings = read.findings;
     findings.extend(checked.findings);
     if let Some(custom) = &ty.custom {
         findings.extend(custom.resource().prune(&mut checked.value));
     }
-    let warnings = report(&findings, request.validation).map_err(|why| does_not_fit(&patched, &why))?;
+    let warnings =
+        report(&findings, request.validation).map_err(|why| patched_object_invalid(&patched, &why))?;
     Ok(Decoded { object: members(checked.value), warnings })
 }
 
-/// A patch makes no other kind of an object, but it may leave the kind out.
+/// Checks that a patch does not change the kind; it may remove it.
 fn check_kind(ty: &Descriptor, patched: &Value) -> Result<(), String> {
     let wanted = gvk(ty);
     let said = |name: &str| patched.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -72,23 +73,17 @@ fn check_kind(ty: &Descriptor, patched: &Value) -> Result<(), String> {
     ))
 }
 
-/// The answer to a patch that cannot be merged.
-fn refused(error: &PatchError) -> Status {
-    let reason = match error {
-        PatchError::BadRequest(_) => "BadRequest",
-        PatchError::Unprocessable(_) => "Invalid",
-        PatchError::TooLarge(_) => "RequestEntityTooLarge",
-        // Upstream gives no reason here.
-        PatchError::Internal(_) => "",
-    };
-    let status = Status::plain(error.code(), reason, error.message());
+/// Converts a patch error to a Status.
+fn to_status(error: &PatchError) -> Status {
+    let status = Status::plain(error.code(), error.reason(), error.message());
     if matches!(error, PatchError::Unprocessable(_)) { status.with_details() } else { status }
 }
 
-/// 422: the patched object is none of its type. Upstream shows the object, and leaves out its kind and name.
-fn does_not_fit(patched: &Value, why: &str) -> Status {
+/// Returns 422: the patched object does not decode as its type. Upstream shows the object and omits its kind
+/// and name.
+fn patched_object_invalid(patched: &Value, why: &str) -> Status {
     let mut errors = Errors::default();
-    errors.invalid("patch", body::printed(patched), why);
+    errors.invalid("patch", body::go_string(patched), why);
     Status::invalid(About { group: "", kind: "", name: "" }, &errors)
 }
 
@@ -129,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_may_take_the_kind_away() {
+    fn a_patch_may_remove_the_kind() {
         assert!(patched(PatchKind::Merge, &json!({"kind": null, "apiVersion": null})).is_ok());
     }
 
     #[test]
-    fn a_patch_that_is_no_json_is_refused_before_the_object_is_looked_at() {
+    fn a_patch_must_be_json() {
         assert_eq!(patched(PatchKind::Json, &json!({"op": "add"})).unwrap_err().code, 400);
     }
 }

@@ -1,25 +1,25 @@
-//! Field selectors, as query parameters write them: `metadata.name=a,status.phase!=Running`.
+//! Field selectors in query parameters: `metadata.name=a,status.phase!=Running`.
 
-/// One condition of a field selector.
+/// Term of a field selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldTerm {
-    /// The field's label.
+    /// The field.
     pub field: String,
-    /// The value it is compared with.
+    /// The value to compare with.
     pub value: String,
-    /// `=` rather than `!=`.
+    /// Whether the operator is `=` rather than `!=`.
     pub equal: bool,
 }
 
-/// A parsed field selector; its fields are not yet known to exist.
+/// Parsed field selector; whether the fields exist is not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// All of these must hold.
+    /// Terms that must all match.
     pub terms: Vec<FieldTerm>,
 }
 
 impl FieldSelector {
-    /// Reads a selector; the error is the message that clients get with a 400.
+    /// Parses a selector; the error is the message of the 400 response.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
         for part in split(text) {
@@ -34,13 +34,13 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// The value that a field must have, when the selector says so.
+    /// Returns the value that the selector requires of a field, if any.
     pub fn required(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|t| t.equal && t.field == field).map(|t| t.value.as_str())
     }
 }
 
-/// Splits at commas that no backslash stands before.
+/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_selectors_are_refused_with_upstreams_words() {
+    fn malformed_selectors_are_rejected_with_upstreams_messages() {
         assert_eq!(
             FieldSelector::parse("metadata.name").unwrap_err(),
             "invalid selector: 'metadata.name'; can't understand 'metadata.name'"

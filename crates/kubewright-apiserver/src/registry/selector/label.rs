@@ -1,8 +1,8 @@
-//! Label selectors, as query parameters write them: `a=b,c in (d,e),!f,n>3`.
+//! Label selectors in query parameters: `a=b,c in (d,e),!f,n>3`.
 
-use crate::registry::validation::names;
+use kubewright_schema::names;
 
-/// A parsed label selector. The empty one matches everything.
+/// Parsed label selector. The empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     terms: Vec<Term>,
@@ -25,12 +25,12 @@ enum Op {
 }
 
 impl LabelSelector {
-    /// Whether it matches everything.
+    /// Returns whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether labels match; `label` looks one up.
+    /// Returns whether labels match; `label` returns the value of a key.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms.iter().all(|term| {
             let value = label(&term.key);
@@ -46,7 +46,7 @@ impl LabelSelector {
         })
     }
 
-    /// The selector of a `LabelSelector` object (`matchLabels`, `matchExpressions`); `None` when it is malformed.
+    /// Converts a `LabelSelector` object (`matchLabels`, `matchExpressions`); `None` if it is malformed.
     pub fn from_object(selector: &serde_json::Value) -> Option<Self> {
         let mut terms = Vec::new();
         if let Some(labels) = selector.get("matchLabels").and_then(|v| v.as_object()) {
@@ -77,7 +77,7 @@ impl LabelSelector {
         Some(Self { terms })
     }
 
-    /// Reads a selector; the error is the message that clients get with a 400.
+    /// Parses a selector; the error is the message of the 400 response.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: lex(text), at: 0 };
         let mut terms = Vec::new();
@@ -267,7 +267,7 @@ impl Parser {
         Ok(Term { key, op })
     }
 
-    /// One value; nothing before a comma or the end is the empty value.
+    /// Parses one value; nothing before a comma or the end is the empty value.
     fn value(&mut self) -> String {
         match self.peek() {
             Token::Word(word) => {
@@ -290,7 +290,7 @@ impl Parser {
                     values.push(word);
                     match self.next() {
                         Token::Comma => {
-                            // `(a,)` holds the empty value too.
+                            // `(a,)` includes the empty value.
                             if matches!(self.peek(), Token::Close) {
                                 values.push(String::new());
                             }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_selects() {
+    fn every_operator_matches() {
         let labels = [("app", "x"), ("n", "5")];
         for yes in
             ["", "app=x", "app==x,n", "app!=y", "app in (x, z)", "app notin (y)", "!tier", "n>4", "n<6"]
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_selectors_are_refused_with_upstreams_words() {
+    fn malformed_selectors_are_rejected_with_upstreams_messages() {
         for (selector, message) in [
             ("app in", "unable to parse requirement: found '' expected: '('"),
             ("app in x", "unable to parse requirement: found 'x' expected: '('"),

@@ -1,4 +1,4 @@
-//! Which objects a list, a watch or a deletion is about.
+//! Label and field selectors of list, watch and delete-collection requests.
 
 mod field;
 mod label;

@@ -1,4 +1,4 @@
-//! Checks of autoscalers.
+//! Validation of horizontal pod autoscalers.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::templates::spec;
 use crate::registry::{
     json::Json,
     quantity,
-    validation::{Errors, at::At},
+    validation::{Errors, at::ObjectAt},
 };
 
 const SOURCES: [(&str, &str); 5] = [
@@ -20,7 +20,7 @@ const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Re
 
 pub(super) fn validate_autoscaler(scaler: &Json, errors: &mut Errors) {
     let spec = spec(scaler);
-    let spec = At::new(&spec, "spec");
+    let spec = ObjectAt::new(&spec, "spec");
     spec.not_negative(&["minReplicas"], errors);
     let (least, most) = (spec.number("minReplicas"), spec.number("maxReplicas").unwrap_or(0));
     if most < 0 {
@@ -32,7 +32,7 @@ pub(super) fn validate_autoscaler(scaler: &Json, errors: &mut Errors) {
     if let Some(target) = spec.child("scaleTargetRef") {
         target.required("kind", errors);
         target.required("name", errors);
-        // Only what is in the core group has a version without a group.
+        // Only the core group has versions without a group.
         let version = target.text("apiVersion");
         if version.is_empty() && target.text("kind") != "ReplicationController" {
             errors.invalid(target.path("apiVersion"), version, "apiVersion must specify API group");
@@ -41,7 +41,7 @@ pub(super) fn validate_autoscaler(scaler: &Json, errors: &mut Errors) {
     for metric in spec.each("metrics") {
         validate_metric(&metric, errors);
     }
-    let elsewhere = |metric: At<'_>| matches!(metric.text("type"), "Object" | "External");
+    let elsewhere = |metric: ObjectAt<'_>| matches!(metric.text("type"), "Object" | "External");
     if least == Some(0) && !spec.each("metrics").any(elsewhere) {
         errors.forbidden(
             "spec.metrics",
@@ -60,7 +60,7 @@ pub(super) fn validate_autoscaler(scaler: &Json, errors: &mut Errors) {
     }
 }
 
-fn validate_metric(metric: &At<'_>, errors: &mut Errors) {
+fn validate_metric(metric: &ObjectAt<'_>, errors: &mut Errors) {
     let kind = metric.text("type");
     if kind.is_empty() {
         errors.required(metric.path("type"), "must specify a metric source type");
@@ -83,7 +83,7 @@ fn validate_metric(metric: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_source(key: &str, source: &At<'_>, errors: &mut Errors) {
+fn validate_source(key: &str, source: &ObjectAt<'_>, errors: &mut Errors) {
     let Some(target) = source.child("target") else { return };
     match key {
         "resource" | "containerResource" => {
@@ -128,7 +128,7 @@ fn validate_source(key: &str, source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_target(target: &At<'_>, errors: &mut Errors) {
+fn validate_target(target: &ObjectAt<'_>, errors: &mut Errors) {
     let kind = target.text("type");
     if kind.is_empty() {
         errors.required(target.path("type"), "must specify a metric target type");
@@ -147,16 +147,16 @@ fn validate_target(target: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_rules(rules: &At<'_>, errors: &mut Errors) {
-    const LONGEST_WINDOW: i64 = 3600;
-    const LONGEST_PERIOD: i64 = 1800;
+fn validate_rules(rules: &ObjectAt<'_>, errors: &mut Errors) {
+    const MAX_WINDOW: i64 = 3600;
+    const MAX_PERIOD: i64 = 1800;
     let field = rules.path("stabilizationWindowSeconds");
     match rules.number("stabilizationWindowSeconds") {
         Some(window) if window < 0 => {
             errors.invalid(field, window, "must be greater than or equal to zero");
         }
-        Some(window) if window > LONGEST_WINDOW => {
-            errors.invalid(field, window, &format!("must be less than or equal to {LONGEST_WINDOW}"));
+        Some(window) if window > MAX_WINDOW => {
+            errors.invalid(field, window, &format!("must be less than or equal to {MAX_WINDOW}"));
         }
         _ => {}
     }
@@ -175,8 +175,8 @@ fn validate_rules(rules: &At<'_>, errors: &mut Errors) {
                 errors.invalid(policy.path(key), number, "must be greater than zero");
             }
         }
-        if let Some(period) = policy.number("periodSeconds").filter(|period| *period > LONGEST_PERIOD) {
-            let why = format!("must be less than or equal to {LONGEST_PERIOD}");
+        if let Some(period) = policy.number("periodSeconds").filter(|period| *period > MAX_PERIOD) {
+            let why = format!("must be less than or equal to {MAX_PERIOD}");
             errors.invalid(policy.path("periodSeconds"), period, &why);
         }
     }

@@ -1,4 +1,4 @@
-//! Checks of one container, wherever its pod spec stands.
+//! Validation of containers.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::registry::{
     json::Json,
     validation::{
         Errors,
-        at::{At, NOT_NEGATIVE, PORT, local_path},
+        at::{NOT_NEGATIVE, ObjectAt, PORT, local_path},
         names,
     },
 };
 
-/// Which of a pod's lists a container is in.
+/// List of a pod spec that a container is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Regular,
@@ -32,7 +32,7 @@ impl Role {
     }
 }
 
-/// What a check of a container needs to know of its pod.
+/// Context of a container: its pod.
 pub(super) struct Pod<'a> {
     pub(super) volumes: BTreeSet<&'a str>,
     pub(super) claims: BTreeSet<&'a str>,
@@ -42,8 +42,8 @@ pub(super) struct Pod<'a> {
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Checks a container.
-pub(super) fn validate(container: &At<'_>, role: Role, pod: &Pod<'_>, errors: &mut Errors) {
+/// Validates a container.
+pub(super) fn validate(container: &ObjectAt<'_>, role: Role, pod: &Pod<'_>, errors: &mut Errors) {
     container.required("name", errors);
     container.named("name", names::label, errors);
     container.required("image", errors);
@@ -75,7 +75,7 @@ pub(super) fn validate(container: &At<'_>, role: Role, pod: &Pod<'_>, errors: &m
         validate_security(&context, errors);
     }
     match role {
-        Role::Regular => validate_life(container, pod, errors),
+        Role::Regular => validate_lifecycle(container, pod, errors),
         Role::Init => validate_init(container, pod, errors),
         Role::Ephemeral => {
             for key in ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"] {
@@ -87,8 +87,8 @@ pub(super) fn validate(container: &At<'_>, role: Role, pod: &Pod<'_>, errors: &m
     }
 }
 
-/// A choice that defaulting has filled in unless somebody said otherwise; `listed` is the order of the message.
-fn required_choice(at: &At<'_>, key: &str, allowed: &[&str], listed: &[&str], errors: &mut Errors) {
+/// Validates a required choice, which defaulting sets if absent; `listed` is the order in the message.
+fn required_choice(at: &ObjectAt<'_>, key: &str, allowed: &[&str], listed: &[&str], errors: &mut Errors) {
     let value = at.text(key);
     if value.is_empty() {
         errors.required(at.path(key), "");
@@ -97,10 +97,10 @@ fn required_choice(at: &At<'_>, key: &str, allowed: &[&str], listed: &[&str], er
     }
 }
 
-fn validate_init(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_init(container: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     container.choice("restartPolicy", &["Always", "Never", "OnFailure"], errors);
     if container.text("restartPolicy") == "Always" {
-        return validate_life(container, pod, errors);
+        return validate_lifecycle(container, pod, errors);
     }
     for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if container.has(key) {
@@ -110,7 +110,7 @@ fn validate_init(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_life(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_lifecycle(container: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     if let Some(lifecycle) = container.child("lifecycle") {
         for key in ["postStart", "preStop"] {
             if let Some(handler) = lifecycle.child(key) {
@@ -148,7 +148,7 @@ fn validate_life(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_handler(handler: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_handler(handler: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     let mut kinds = HANDLERS.iter().filter(|kind| handler.has(kind));
     let Some(kind) = kinds.next() else {
         return errors.required(&handler.field, "must specify a handler type");
@@ -161,7 +161,7 @@ fn validate_handler(handler: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_action(kind: &str, action: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_action(kind: &str, action: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     match kind {
         "exec" if action.list("command").is_empty() => errors.required(action.path("command"), ""),
         "httpGet" => {
@@ -196,7 +196,7 @@ fn validate_action(kind: &str, action: &At<'_>, pod: &Pod<'_>, errors: &mut Erro
     }
 }
 
-fn validate_ports(container: &At<'_>, errors: &mut Errors) {
+fn validate_ports(container: &ObjectAt<'_>, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for port in container.each("ports") {
         let name = port.text("name");
@@ -225,8 +225,12 @@ fn validate_ports(container: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Host ports may be taken once among the containers that run together.
-pub(super) fn validate_host_ports(container: &At<'_>, taken: &mut BTreeSet<String>, errors: &mut Errors) {
+/// Validates that host ports are unique among the containers that run together.
+pub(super) fn validate_host_ports(
+    container: &ObjectAt<'_>,
+    taken: &mut BTreeSet<String>,
+    errors: &mut Errors,
+) {
     for port in container.each("ports") {
         let Some(host) = port.number("hostPort").filter(|host| *host > 0) else { continue };
         let key = format!("{}/{}/{host}", port.text("protocol"), port.text("hostIP"));
@@ -243,7 +247,7 @@ fn is_env_name(name: &str) -> bool {
     name.bytes().all(|c| (b' '..=b'~').contains(&c) && c != b'=')
 }
 
-fn validate_env(env: &At<'_>, errors: &mut Errors) {
+fn validate_env(env: &ObjectAt<'_>, errors: &mut Errors) {
     let name = env.text("name");
     if name.is_empty() {
         errors.required(env.path("name"), "");
@@ -285,7 +289,7 @@ fn validate_env(env: &At<'_>, errors: &mut Errors) {
     errors.invalid(&from.field, "", why);
 }
 
-fn validate_env_from(container: &At<'_>, errors: &mut Errors) {
+fn validate_env_from(container: &ObjectAt<'_>, errors: &mut Errors) {
     for from in container.each("envFrom") {
         let prefix = from.text("prefix");
         if !prefix.is_empty() && !is_env_name(prefix) {
@@ -314,11 +318,11 @@ fn validate_env_from(container: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_mounts(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_mounts(container: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     let devices: Vec<(&str, &str)> =
         container.each("volumeDevices").map(|d| (d.text("name"), d.text("devicePath"))).collect();
     let mut paths = BTreeSet::new();
-    // Upstream names the list, not the entry, in what concerns the parts of a mount.
+    // Upstream reports the list, not the entry, for the fields of a mount.
     let list = container.path("volumeMounts");
     for mount in container.each("volumeMounts") {
         let (name, path) = (mount.text("name"), mount.text("mountPath"));
@@ -360,7 +364,7 @@ fn validate_mounts(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_devices(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_devices(container: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     let mut paths = BTreeSet::new();
     for device in container.each("volumeDevices") {
         let (name, path) = (device.text("name"), device.text("devicePath"));
@@ -373,13 +377,13 @@ fn validate_devices(container: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
         } else if !paths.insert(path) {
             errors.invalid(device.path("devicePath"), path, "must be unique");
         } else {
-            crate::registry::validation::at::no_steps_back(path, &device.path("devicePath"), errors);
+            crate::registry::validation::at::no_backsteps(path, &device.path("devicePath"), errors);
         }
     }
 }
 
-/// Whom a process runs as.
-pub(super) fn validate_ids(context: &At<'_>, keys: &[&str], errors: &mut Errors) {
+/// Validates user and group ids.
+pub(super) fn validate_ids(context: &ObjectAt<'_>, keys: &[&str], errors: &mut Errors) {
     for key in keys {
         if let Some(id) = context.number(key)
             && !(0..=i64::from(i32::MAX)).contains(&id)
@@ -389,7 +393,7 @@ pub(super) fn validate_ids(context: &At<'_>, keys: &[&str], errors: &mut Errors)
     }
 }
 
-fn validate_security(context: &At<'_>, errors: &mut Errors) {
+fn validate_security(context: &ObjectAt<'_>, errors: &mut Errors) {
     validate_ids(context, &["runAsUser", "runAsGroup"], errors);
     context.choice("procMount", &["Default", "Unmasked"], errors);
     validate_profiles(context, errors);
@@ -398,7 +402,7 @@ fn validate_security(context: &At<'_>, errors: &mut Errors) {
         return;
     }
     let refuse = |why: &str, errors: &mut Errors| {
-        errors.invalid(&context.field, go_shape(context.object), why);
+        errors.invalid(&context.field, go_security_context(context.object), why);
     };
     if context.is("privileged") {
         refuse("cannot set `allowPrivilegeEscalation` to false and `privileged` to true", errors);
@@ -409,8 +413,8 @@ fn validate_security(context: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A security context as Go prints its internal form: with every field.
-fn go_shape(context: &Json) -> Value {
+/// Formats a security context like Go prints its internal form: with every field.
+fn go_security_context(context: &Json) -> Value {
     const FIELDS: [(&str, &str); 12] = [
         ("Capabilities", "capabilities"),
         ("Privileged", "privileged"),
@@ -432,8 +436,8 @@ fn go_shape(context: &Json) -> Value {
         .into()
 }
 
-/// Seccomp and `AppArmor` profiles of a pod or a container.
-pub(super) fn validate_profiles(context: &At<'_>, errors: &mut Errors) {
+/// Validates seccomp and `AppArmor` profiles of a pod or a container.
+pub(super) fn validate_profiles(context: &ObjectAt<'_>, errors: &mut Errors) {
     for key in ["seccompProfile", "appArmorProfile"] {
         let Some(profile) = context.child(key) else { continue };
         let kinds = ["Localhost", "RuntimeDefault", "Unconfined"];
@@ -466,8 +470,8 @@ pub(super) fn validate_profiles(context: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Numbers of seconds must not be negative.
-pub(super) fn validate_grace(spec: &At<'_>, errors: &mut Errors) {
+/// Validates that grace periods are not negative.
+pub(super) fn validate_grace(spec: &ObjectAt<'_>, errors: &mut Errors) {
     if let Some(seconds) = spec.number("terminationGracePeriodSeconds").filter(|seconds| *seconds < 0) {
         errors.invalid(spec.path("terminationGracePeriodSeconds"), seconds, NOT_NEGATIVE);
     }

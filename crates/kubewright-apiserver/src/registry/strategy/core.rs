@@ -1,4 +1,4 @@
-//! Strategies of the small types of the core group.
+//! Strategies of small types of the core group.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use crate::registry::{
     },
     validation::{
         Errors,
-        at::{ADDRESS, At, CIDR, PORT, parse_cidr},
+        at::{ADDRESS, CIDR, ObjectAt, PORT, parse_cidr},
         names::{self, NameRule},
     },
 };
 
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 pub(super) static CONFIG_MAP: Strategy = Strategy {
     validate: |object, errors| validate_data(object, &["data", "binaryData"], errors),
@@ -49,7 +49,7 @@ pub(super) static SECRET: Strategy = Strategy {
     ..PLAIN
 };
 
-/// An object that says it is immutable keeps its data, and keeps saying so.
+/// Validates that an immutable object keeps its data and its `immutable` field.
 fn validate_immutable(new: &Json, old: &Json, fields: &[&str], errors: &mut Errors) {
     const WHY: &str = "field is immutable when `immutable` is set";
     if old.get("immutable").and_then(Value::as_bool) != Some(true) {
@@ -83,8 +83,8 @@ fn validate_data(object_: &Json, fields: &[&str], errors: &mut Errors) {
             total += value.as_str().map_or(0, str::len);
         }
     }
-    if total > MOST_BYTES {
-        errors.too_long("", MOST_BYTES);
+    if total > MAX_BYTES {
+        errors.too_long("", MAX_BYTES);
     }
 }
 
@@ -97,8 +97,8 @@ fn validate_secret(object_: &Json, errors: &mut Errors) {
         }
         total += value.as_str().map_or(0, |v| v.len() / 4 * 3);
     }
-    if total > MOST_BYTES {
-        errors.too_long("data", MOST_BYTES);
+    if total > MAX_BYTES {
+        errors.too_long("data", MAX_BYTES);
     }
     let has = |key: &str| data.is_some_and(|d| d.contains_key(key));
     let bytes = |key: &str| data.and_then(|d| STANDARD.decode(text(d, key)).ok()).unwrap_or_default();
@@ -143,7 +143,7 @@ fn validate_secret(object_: &Json, errors: &mut Errors) {
     }
 }
 
-/// The value must be JSON; the refusal shows no more than the byte that it fails on, as Go's decoder does.
+/// Validates that a value is JSON; the error shows the byte at which Go's decoder fails.
 fn validate_json(key: &str, bytes: &[u8], errors: &mut Errors) {
     let Err(error) = serde_json::from_slice::<Value>(bytes) else { return };
     let why = match bytes
@@ -169,7 +169,7 @@ pub(super) static NAMESPACE: Strategy = Strategy {
     },
     prepare_create: |object, _| {
         object.insert("status".into(), json!({"phase": "Active"}));
-        // The server's own finalizer, once, beside those of the client.
+        // Adds the `kubernetes` finalizer once, beside those of the client.
         let spec = object_mut(object, "spec");
         let mut finalizers = list(spec, "finalizers").to_vec();
         if !finalizers.iter().any(|finalizer| finalizer == "kubernetes") {
@@ -283,10 +283,10 @@ pub(super) static CLAIM: Strategy = Strategy {
     ..PLAIN
 };
 
-/// `dataSource` and `dataSourceRef` say the same when one of them is set.
+/// Copies `dataSource` to `dataSourceRef` or back if one of them is set.
 fn mirror_data_source(object: &mut Json) {
     let spec = object_mut(object, "spec");
-    // A source in the core group that is no claim is none: older servers let it in, and it is dropped.
+    // A core group source other than a claim is invalid: older servers accepted it, and it is dropped.
     let unusable = spec.get("dataSource").and_then(Value::as_object).is_some_and(|source| {
         text(source, "apiGroup").is_empty() && text(source, "kind") != "PersistentVolumeClaim"
     });
@@ -395,7 +395,7 @@ pub(super) static ENDPOINTS: Strategy = Strategy {
 };
 
 fn validate_endpoints(endpoints: &Json, errors: &mut Errors) {
-    for subset in At::new(endpoints, "").each("subsets") {
+    for subset in ObjectAt::new(endpoints, "").each("subsets") {
         if subset.list("addresses").is_empty() && subset.list("notReadyAddresses").is_empty() {
             errors.required(&subset.field, "must specify `addresses` or `notReadyAddresses`");
         }
@@ -419,7 +419,7 @@ fn validate_endpoints(endpoints: &Json, errors: &mut Errors) {
     }
 }
 
-fn validate_endpoint_address(address: &At<'_>, errors: &mut Errors) {
+fn validate_endpoint_address(address: &ObjectAt<'_>, errors: &mut Errors) {
     let ip = address.text("ip");
     let field = address.path("ip");
     let refuse = |why: &str, errors: &mut Errors| errors.invalid(&field, ip, why);

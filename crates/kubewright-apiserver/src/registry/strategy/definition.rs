@@ -1,8 +1,8 @@
-//! Custom resource definitions. Their rules are in [`crate::crd::definition`].
+//! Strategy of custom resource definitions. Their rules are in [`crate::crd::definition`].
 
 use serde_json::Value;
 
-use super::{PLAIN, Preparing, Strategy};
+use super::{PLAIN, PrepareContext, Strategy};
 use crate::{
     crd::definition,
     registry::{descriptor::Json, json::as_value, validation::Errors},
@@ -12,7 +12,7 @@ fn default(crd: &mut Json) {
     as_value(crd, definition::apply_defaults);
 }
 
-fn prepare_create(crd: &mut Json, _: &Preparing<'_>) {
+fn prepare_create(crd: &mut Json, _: &PrepareContext<'_>) {
     as_value(crd, definition::prepare_create);
 }
 
@@ -27,16 +27,16 @@ fn prepare_status(new: &mut Json, old: &Json) {
 }
 
 fn validate(crd: &Json, errors: &mut Errors) {
-    errors.adopt(&definition::validate_create(&Value::Object(crd.clone())));
+    errors.extend_from_schema(&definition::validate_create(&Value::Object(crd.clone())));
 }
 
 fn validate_update(new: &Json, old: &Json, errors: &mut Errors) {
     let (new, old) = (Value::Object(new.clone()), Value::Object(old.clone()));
-    errors.adopt(&definition::validate_update(&new, &old));
+    errors.extend_from_schema(&definition::validate_update(&new, &old));
 }
 
 fn validate_status(new: &Json, _: &Json, errors: &mut Errors) {
-    errors.adopt(&definition::validate_status_update(&Value::Object(new.clone())));
+    errors.extend_from_schema(&definition::validate_status_update(&Value::Object(new.clone())));
 }
 
 fn warnings(new: &Json, old: Option<&Json>, warnings: &mut Vec<String>) {
@@ -44,7 +44,7 @@ fn warnings(new: &Json, old: Option<&Json>, warnings: &mut Vec<String>) {
     warnings.extend(definition::warnings(&Value::Object(new.clone()), old.as_ref()));
 }
 
-/// `CustomResourceDefinition`
+/// Strategy of `CustomResourceDefinition`.
 pub(super) static DEFINITION: Strategy = Strategy {
     default,
     prepare_create,

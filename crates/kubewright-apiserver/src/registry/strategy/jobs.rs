@@ -1,4 +1,4 @@
-//! Checks of jobs and cron jobs.
+//! Validation of jobs and cron jobs.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::{
 use crate::registry::{
     json::{Json, at, meta, objects, text},
     selector::LabelSelector,
-    validation::{Errors, at::At, names},
+    validation::{Errors, at::ObjectAt, names},
 };
 
 fn validate_job_spec(spec: &Json, field: &str, errors: &mut Errors) {
-    let job = At::new(spec, field);
+    let job = ObjectAt::new(spec, field);
     job.not_negative(
         &[
             "parallelism",
@@ -56,14 +56,14 @@ fn validate_job_spec(spec: &Json, field: &str, errors: &mut Errors) {
             );
         }
         "Never" | "OnFailure" => {}
-        // What defaulting wrote counts as nothing said.
+        // `Always` is the default of pod templates and counts as absent.
         "Always" | "" => errors.required(restart, "valid values: \"OnFailure\", \"Never\""),
         other => errors.not_supported(restart, other, &["OnFailure", "Never"]),
     }
 }
 
-fn validate_indexes(job: &At<'_>, errors: &mut Errors) {
-    const MOST_PARALLEL: i64 = 100_000;
+fn validate_indexes(job: &ObjectAt<'_>, errors: &mut Errors) {
+    const MAX_PARALLEL: i64 = 100_000;
     if job.text("completionMode") != "Indexed" {
         for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
             if let Some(number) = job.number(key) {
@@ -75,8 +75,8 @@ fn validate_indexes(job: &At<'_>, errors: &mut Errors) {
     if !job.has("completions") {
         errors.required(job.path("completions"), "when completion mode is Indexed");
     }
-    if let Some(parallel) = job.number("parallelism").filter(|parallel| *parallel > MOST_PARALLEL) {
-        let why = format!("must be less than or equal to {MOST_PARALLEL} when completion mode is Indexed");
+    if let Some(parallel) = job.number("parallelism").filter(|parallel| *parallel > MAX_PARALLEL) {
+        let why = format!("must be less than or equal to {MAX_PARALLEL} when completion mode is Indexed");
         errors.invalid(job.path("parallelism"), parallel, &why);
     }
     if let (Some(all), Some(failed)) = (job.number("completions"), job.number("maxFailedIndexes"))
@@ -86,12 +86,12 @@ fn validate_indexes(job: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_failure_policy(job: &At<'_>, policy: &At<'_>, errors: &mut Errors) {
+fn validate_failure_policy(job: &ObjectAt<'_>, policy: &ObjectAt<'_>, errors: &mut Errors) {
     const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
-    const MOST: usize = 20;
+    const MAX: usize = 20;
     let rules = policy.list("rules");
-    if rules.len() > MOST {
-        errors.too_many(policy.path("rules"), rules.len(), MOST);
+    if rules.len() > MAX {
+        errors.too_many(policy.path("rules"), rules.len(), MAX);
     }
     for rule in policy.each("rules") {
         match rule.text("action") {
@@ -123,17 +123,17 @@ fn validate_failure_policy(job: &At<'_>, policy: &At<'_>, errors: &mut Errors) {
         let conditions = !rule.list("onPodConditions").is_empty();
         if codes.is_some() && conditions {
             let why = "specifying both OnExitCodes and OnPodConditions is not supported";
-            errors.unusable(&rule.field, why);
+            errors.invalid_without_value(&rule.field, why);
         }
         if codes.is_none() && !conditions {
             let why = "specifying one of OnExitCodes and OnPodConditions is required";
-            errors.unusable(&rule.field, why);
+            errors.invalid_without_value(&rule.field, why);
         }
     }
 }
 
-fn validate_exit_codes(job: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
-    const MOST: usize = 255;
+fn validate_exit_codes(job: &ObjectAt<'_>, codes: &ObjectAt<'_>, errors: &mut Errors) {
+    const MAX: usize = 255;
     if codes.text("operator").is_empty() {
         errors.required(codes.path("operator"), "valid values: [\"In\" \"NotIn\"]");
     }
@@ -153,8 +153,8 @@ fn validate_exit_codes(job: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
     let field = codes.path("values");
     if values.is_empty() {
         errors.invalid(&field, Value::Array(Vec::new()), "at least one value is required");
-    } else if values.len() > MOST {
-        errors.too_many(&field, values.len(), MOST);
+    } else if values.len() > MAX {
+        errors.too_many(&field, values.len(), MAX);
     }
     let numbers: Vec<i64> = values.iter().filter_map(Value::as_i64).collect();
     let mut seen = BTreeSet::new();
@@ -171,8 +171,8 @@ fn validate_exit_codes(job: &At<'_>, codes: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_success_policy(job: &At<'_>, errors: &mut Errors) {
-    const MOST: usize = 20;
+fn validate_success_policy(job: &ObjectAt<'_>, errors: &mut Errors) {
+    const MAX: usize = 20;
     let Some(policy) = job.child("successPolicy") else { return };
     let rules = policy.list("rules");
     if job.text("completionMode") != "Indexed" {
@@ -183,8 +183,8 @@ fn validate_success_policy(job: &At<'_>, errors: &mut Errors) {
         let why = "at least one rules must be specified when the successPolicy is specified";
         errors.required(policy.path("rules"), why);
     }
-    if rules.len() > MOST {
-        errors.too_many(policy.path("rules"), rules.len(), MOST);
+    if rules.len() > MAX {
+        errors.too_many(policy.path("rules"), rules.len(), MAX);
     }
     let all = job.number("completions").unwrap_or(0);
     for rule in policy.each("rules") {
@@ -207,7 +207,7 @@ pub(super) fn validate_job(job: &Json, errors: &mut Errors) {
     validate_job_spec(&spec, "spec", errors);
 }
 
-/// A job that lets the server select must not have said otherwise; one that selects by itself must say how.
+/// Validates the selector: generated selectors must not be set, manual ones must be.
 fn validate_own_selector(job: &Json, spec: &Json, errors: &mut Errors) {
     let selector = spec.get("selector").filter(|selector| !selector.is_null()).cloned();
     let shown = selector.clone().unwrap_or_default();
@@ -262,9 +262,9 @@ pub(super) fn validate_job_update(new: &Json, old: &Json, errors: &mut Errors) {
     }
 }
 
-/// A job ends once, one way, and with its books closed.
+/// Validates job status transitions: a job finishes once, as complete or failed, with no active pods left.
 pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
-    let Some(status) = At::new(new, "").child("status") else { return };
+    let Some(status) = ObjectAt::new(new, "").child("status") else { return };
     status.not_negative(&["active", "succeeded", "failed", "ready", "terminating"], errors);
     let holds = |job: &Json, kind: &str| {
         let status = crate::registry::json::object(job, "status");
@@ -276,7 +276,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
     let conditions = status.path("conditions");
     let mut refuse = |broken: bool, why: &str| {
         if broken {
-            errors.unusable(&conditions, why);
+            errors.invalid_without_value(&conditions, why);
         }
     };
     refuse(complete && failed, "cannot set Complete=True and Failed=true conditions");
@@ -290,7 +290,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
     }
     let mut refuse = |broken: bool, why: &str| {
         if broken {
-            errors.unusable(&conditions, why);
+            errors.invalid_without_value(&conditions, why);
         }
     };
     refuse(
@@ -315,7 +315,7 @@ pub(super) fn validate_job_status(new: &Json, old: &Json, errors: &mut Errors) {
         ("SuccessCriteriaMet", "cannot disable the SuccessCriteriaMet=True condition"),
     ] {
         if holds(old, kind) && !is(kind) {
-            errors.unusable(&conditions, why);
+            errors.invalid_without_value(&conditions, why);
         }
     }
 }
@@ -363,7 +363,7 @@ fn schedule_error(schedule: &str) -> Option<String> {
     bad.map(|field| format!("failed to parse int from {field}"))
 }
 
-/// Names of zones are `Area/Place`; whether the machine's database knows them is not asked.
+/// Returns whether a time zone has the form `Area/Place`; the zone database is not consulted.
 fn zone_exists(zone: &str) -> bool {
     const AREAS: [&str; 11] = [
         "Africa",

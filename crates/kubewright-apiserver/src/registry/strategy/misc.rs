@@ -1,11 +1,11 @@
-//! Strategies of the groups with few rules each.
+//! Strategies of groups with few rules.
 
 use serde_json::{Value, json};
 
 use super::{PLAIN, Strategy, templates};
 use crate::registry::{
     json::{Json, default, default_text, list, object, object_mut, text, text_at},
-    validation::{Errors, at::At, names},
+    validation::{Errors, at::ObjectAt, names},
 };
 
 pub(super) static STORAGE_CLASS: Strategy = Strategy {
@@ -14,7 +14,7 @@ pub(super) static STORAGE_CLASS: Strategy = Strategy {
         default_text(object, "volumeBindingMode", "Immediate");
     },
     validate: |class, errors| {
-        let at = At::new(class, "");
+        let at = ObjectAt::new(class, "");
         let provisioner = text(class, "provisioner").to_lowercase();
         if !provisioner.is_empty() {
             for why in names::qualified(&provisioner) {
@@ -68,7 +68,7 @@ pub(super) static CSI_DRIVER: Strategy = Strategy {
         }
     },
     validate: |driver, errors| {
-        let Some(spec) = At::new(driver, "").child("spec") else { return };
+        let Some(spec) = ObjectAt::new(driver, "").child("spec") else { return };
         spec.choice("fsGroupPolicy", &["File", "None", "ReadWriteOnceWithFSType"], errors);
         for mode in spec.list("volumeLifecycleModes") {
             if mode != "Persistent" && mode != "Ephemeral" {
@@ -91,12 +91,12 @@ pub(super) static RUNTIME_CLASS: Strategy = Strategy {
 };
 
 fn validate_runtime(class: &Json, errors: &mut Errors) {
-    let at = At::new(class, "");
+    let at = ObjectAt::new(class, "");
     at.required("handler", errors);
     at.named("handler", names::label, errors);
     if let Some(fixed) = at.child("overhead").and_then(|overhead| object(overhead.object, "podFixed")) {
         for (name, amount) in fixed {
-            // Upstream checks overheads as the limits of a container.
+            // Upstream validates overhead as the limits of a container.
             super::resources::validate_amount(name, amount, &format!("overhead.limits[{name}]"), errors);
         }
     }
@@ -122,9 +122,13 @@ fn validate_budget(budget: &Json, errors: &mut Errors) {
     }
     for key in ["minAvailable", "maxUnavailable"] {
         templates::int_or_percent(spec, key, "spec", errors);
-        templates::at_most_everything(spec, key, "spec", errors);
+        templates::at_most_100_percent(spec, key, "spec", errors);
     }
-    At::new(spec, "spec").choice("unhealthyPodEvictionPolicy", &["AlwaysAllow", "IfHealthyBudget"], errors);
+    ObjectAt::new(spec, "spec").choice(
+        "unhealthyPodEvictionPolicy",
+        &["AlwaysAllow", "IfHealthyBudget"],
+        errors,
+    );
     if let Some(selector) = object(spec, "selector") {
         templates::validate_selector(selector, "spec.selector", errors);
     }
@@ -145,7 +149,7 @@ pub(super) static PRIORITY_CLASS: Strategy = Strategy {
             );
             errors.forbidden("metadata.name", &why);
         }
-        At::new(class, "").choice("preemptionPolicy", &["PreemptLowerPriority", "Never"], errors);
+        ObjectAt::new(class, "").choice("preemptionPolicy", &["PreemptLowerPriority", "Never"], errors);
     },
     validate_update: |new, old, errors| {
         for (key, why) in
@@ -197,7 +201,7 @@ pub(super) static API_SERVICE: Strategy = Strategy {
                 errors.invalid(format!("spec.{key}"), number, &why);
             }
         }
-        if let Some(service) = At::new(&spec, "spec").child("service") {
+        if let Some(service) = ObjectAt::new(&spec, "spec").child("service") {
             service.required("namespace", errors);
             service.required("name", errors);
         }
@@ -232,7 +236,7 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
     validate: |request, errors| {
         let spec = object(request, "spec").cloned().unwrap_or_default();
         check_request(text(&spec, "request"), errors);
-        let spec = At::new(&spec, "spec");
+        let spec = ObjectAt::new(&spec, "spec");
         if spec.list("usages").is_empty() {
             errors.required("spec.usages", "");
         }
@@ -261,7 +265,7 @@ pub(super) static SIGNING_REQUEST: Strategy = Strategy {
     ..PLAIN
 };
 
-/// A request is approved or denied, not both.
+/// Validates that a request is not both approved and denied.
 fn check_decision(request: &Json, errors: &mut Errors) {
     let status = object(request, "status").cloned().unwrap_or_default();
     let has =

@@ -1,6 +1,7 @@
-//! What differs between types in behaviour: small functions, chosen by group and kind.
+//! Strategies: type-specific defaulting, preparation and validation, by group and kind.
 //!
-//! A [`Strategy`] is plain functions on JSON objects. Everything else about a type is data in its descriptor.
+//! A [`Strategy`] consists of plain functions on JSON objects. Everything else about a type is data in its
+//! descriptor.
 
 mod autoscaler;
 mod containers;
@@ -30,58 +31,58 @@ use super::{
     validation::{Errors, names::NameRule},
 };
 
-/// What a strategy may know of the request while an object is prepared.
+/// Context of the request while an object is prepared.
 #[derive(Debug)]
-pub struct Preparing<'a> {
-    /// The moment, as `metadata` writes it.
+pub struct PrepareContext<'a> {
+    /// The time, in RFC 3339.
     pub now: &'a str,
-    /// Who asks.
+    /// The user of the request.
     pub user: &'a crate::authn::User,
 }
 
-/// The functions of a type. The default ones do nothing.
+/// Functions of a type. The defaults do nothing.
 #[derive(Debug)]
 pub struct Strategy {
     /// The rule for names.
     pub names: NameRule,
-    /// Fills in what the client left out.
+    /// Sets the defaults.
     pub default: fn(&mut Json),
-    /// Whether an object may be created with a status: a node reports itself.
+    /// Whether an object may be created with a status: kubelets register nodes with one.
     pub keeps_status: bool,
-    /// Sets and drops what the client may not decide when creating.
-    pub prepare_create: fn(&mut Json, &Preparing<'_>),
-    /// The same when replacing: the new object, the old one.
+    /// Sets and resets fields that the client does not control, on create.
+    pub prepare_create: fn(&mut Json, &PrepareContext<'_>),
+    /// Sets and resets fields on update: the new object, the old one.
     pub prepare_update: fn(&mut Json, &Json),
-    /// The same for `/status`, where everything but the status comes from the old object already.
+    /// Sets and resets fields on status update; everything but the status comes from the old object already.
     pub prepare_status: fn(&mut Json, &Json),
-    /// Checks a new object.
+    /// Validates a new object.
     pub validate: fn(&Json, &mut Errors),
-    /// Checks a change: the new object, the old one.
+    /// Validates an update: the new object, the old one.
     pub validate_update: fn(&Json, &Json, &mut Errors),
-    /// Checks a change of `/status`.
+    /// Validates a status update.
     pub validate_status: fn(&Json, &Json, &mut Errors),
-    /// Checks a change by way of another subresource.
+    /// Validates an update through another subresource.
     pub validate_subresource: fn(&str, &Json, &Json, &mut Errors),
-    /// Warnings for the client about a new or changed object: it, and the old one.
+    /// Returns warnings about a new or updated object and its old version.
     pub warnings: fn(&Json, Option<&Json>, &mut Vec<String>),
 }
 
-fn nothing(_: &mut Json) {}
-fn nothing_created(_: &mut Json, _: &Preparing<'_>) {}
-fn nothing_updated(_: &mut Json, _: &Json) {}
+fn no_defaults(_: &mut Json) {}
+fn no_create_changes(_: &mut Json, _: &PrepareContext<'_>) {}
+fn no_update_changes(_: &mut Json, _: &Json) {}
 fn no_checks(_: &Json, _: &mut Errors) {}
 fn no_update_checks(_: &Json, _: &Json, _: &mut Errors) {}
 fn no_subresource_checks(_: &str, _: &Json, _: &Json, _: &mut Errors) {}
 fn no_warnings(_: &Json, _: Option<&Json>, _: &mut Vec<String>) {}
 
-/// What types do that have nothing of their own.
+/// Strategy of types without own functions.
 pub const PLAIN: Strategy = Strategy {
     names: NameRule::Subdomain,
-    default: nothing,
+    default: no_defaults,
     keeps_status: false,
-    prepare_create: nothing_created,
-    prepare_update: nothing_updated,
-    prepare_status: nothing_updated,
+    prepare_create: no_create_changes,
+    prepare_update: no_update_changes,
+    prepare_status: no_update_changes,
     validate: no_checks,
     validate_update: no_update_checks,
     validate_status: no_update_checks,
@@ -91,13 +92,13 @@ pub const PLAIN: Strategy = Strategy {
 
 static PLAIN_TYPE: Strategy = PLAIN;
 
-/// The strategy of types that have nothing of their own: custom resources.
+/// Returns the strategy of types without own functions, such as custom resources.
 pub fn plain() -> &'static Strategy {
     &PLAIN_TYPE
 }
 
-/// The strategy of a built-in type.
-pub fn of(group: &str, kind: &str) -> &'static Strategy {
+/// Returns the strategy of a built-in type.
+pub fn for_kind(group: &str, kind: &str) -> &'static Strategy {
     match (group, kind) {
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &core::POD_TEMPLATE,

@@ -1,4 +1,4 @@
-//! Strategies of networking and discovery.
+//! Strategies of the networking and discovery groups.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::registry::{
     json::{Json, default, default_text, list, object, object_mut, objects, objects_mut, text},
     validation::{
         Errors,
-        at::{ADDRESS, At, CIDR, parse_cidr},
+        at::{ADDRESS, CIDR, ObjectAt, parse_cidr},
         names,
     },
 };
@@ -21,7 +21,7 @@ pub(super) static INGRESS: Strategy = Strategy {
 fn validate_ingress(ingress: &Json, errors: &mut Errors) {
     let empty = Json::new();
     let spec = object(ingress, "spec").unwrap_or(&empty);
-    At::new(spec, "spec").named("ingressClassName", names::subdomain, errors);
+    ObjectAt::new(spec, "spec").named("ingressClassName", names::subdomain, errors);
     if list(spec, "rules").is_empty() && !spec.contains_key("defaultBackend") {
         errors.invalid("spec", Value::Null, "either `defaultBackend` or `rules` must be specified");
     }
@@ -79,7 +79,7 @@ fn validate_path(path: &Json, at: &str, errors: &mut Errors) {
     let route = text(path, "path");
     match text(path, "pathType") {
         "" => {
-            // Without a type nothing else about the path can be judged.
+            // Without a type the path cannot be validated further.
             errors.required(format!("{at}.pathType"), "pathType must be specified");
             return;
         }
@@ -152,7 +152,7 @@ pub(super) static INGRESS_CLASS: Strategy = Strategy {
         }
     },
     validate: |class, errors| {
-        let class = At::new(class, "");
+        let class = ObjectAt::new(class, "");
         let Some(spec) = class.child("spec") else {
             return errors.required("spec.controller", "");
         };
@@ -313,11 +313,11 @@ pub(super) static ENDPOINT_SLICE: Strategy = Strategy {
         } else if !matches!(kind, "FQDN" | "IPv4" | "IPv6") {
             errors.not_supported("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
         }
-        validate_slice(&At::new(slice, ""), kind, errors);
+        validate_slice(&ObjectAt::new(slice, ""), kind, errors);
     },
     validate_update: |new, old, errors| {
-        // By the type it had: a change of type is one mistake, not one for each address.
-        validate_slice(&At::new(new, ""), text(old, "addressType"), errors);
+        // Validates by the old type: a changed type is one error, not one per address.
+        validate_slice(&ObjectAt::new(new, ""), text(old, "addressType"), errors);
         if new.get("addressType") != old.get("addressType") {
             errors.invalid("addressType", Value::Null, "field is immutable");
         }
@@ -325,9 +325,9 @@ pub(super) static ENDPOINT_SLICE: Strategy = Strategy {
     ..PLAIN
 };
 
-fn validate_slice(slice: &At<'_>, kind: &str, errors: &mut Errors) {
-    const MOST_ENDPOINTS: usize = 1000;
-    const MOST_ADDRESSES: usize = 100;
+fn validate_slice(slice: &ObjectAt<'_>, kind: &str, errors: &mut Errors) {
+    const MAX_ENDPOINTS: usize = 1000;
+    const MAX_ADDRESSES: usize = 100;
     let mut seen: Vec<&str> = Vec::new();
     for port in slice.each("ports") {
         port.choice("protocol", &["SCTP", "TCP", "UDP"], errors);
@@ -343,15 +343,15 @@ fn validate_slice(slice: &At<'_>, kind: &str, errors: &mut Errors) {
         }
     }
     let endpoints = slice.list("endpoints").len();
-    if endpoints > MOST_ENDPOINTS {
-        return errors.too_many("endpoints", endpoints, MOST_ENDPOINTS);
+    if endpoints > MAX_ENDPOINTS {
+        return errors.too_many("endpoints", endpoints, MAX_ENDPOINTS);
     }
     for endpoint in slice.each("endpoints") {
         let addresses = endpoint.list("addresses");
         if addresses.is_empty() {
             errors.required(endpoint.path("addresses"), "");
-        } else if addresses.len() > MOST_ADDRESSES {
-            errors.too_many(endpoint.path("addresses"), addresses.len(), MOST_ADDRESSES);
+        } else if addresses.len() > MAX_ADDRESSES {
+            errors.too_many(endpoint.path("addresses"), addresses.len(), MAX_ADDRESSES);
         }
         for (n, address) in addresses.iter().filter_map(Value::as_str).enumerate() {
             let field = format!("{}[{n}]", endpoint.path("addresses"));

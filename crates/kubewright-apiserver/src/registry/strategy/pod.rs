@@ -1,4 +1,4 @@
-//! Pods.
+//! Strategy of pods.
 
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ const FORBIDDEN: &str = "pod updates may not change fields other than `spec.cont
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
     tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Of a pod's spec hardly anything may change.
+/// Validates an update: hardly any field of a pod's spec is mutable.
 fn validate_update(new: &Json, old: &Json, errors: &mut Errors) {
     let empty = Json::new();
     let (spec, before) = (object(new, "spec").unwrap_or(&empty), object(old, "spec").unwrap_or(&empty));
@@ -134,7 +134,7 @@ fn validate_update(new: &Json, old: &Json, errors: &mut Errors) {
         };
     }
     if !gates(before).is_empty() {
-        // A pod that waits at a gate may still be told where to run.
+        // The node selector and affinity of a gated pod are mutable.
         for key in ["nodeSelector", "affinity"] {
             match before.get(key) {
                 Some(value) => frozen.insert(key.into(), value.clone()),
@@ -160,7 +160,7 @@ fn validate_update(new: &Json, old: &Json, errors: &mut Errors) {
     }
 }
 
-/// Ephemeral containers may be added, and stay.
+/// Validates that ephemeral containers are only added.
 fn validate_ephemeral(spec: &Json, before: &Json, errors: &mut Errors) {
     let names = |s: &Json| -> Vec<String> {
         objects(s, "ephemeralContainers").map(|c| text(c, "name").to_owned()).collect()

@@ -1,4 +1,4 @@
-//! Checks of pod specs, wherever they stand: in a pod, or in a template of something that makes pods.
+//! Validation of pod specs, in pods and in templates.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::registry::{
     json::Json,
     validation::{
         Errors,
-        at::{ADDRESS, At},
+        at::{ADDRESS, ObjectAt},
         names,
     },
 };
 
-/// Checks a pod spec; `field` is where it stands.
+/// Validates a pod spec at the path `field`.
 pub(super) fn validate_spec(spec: &Json, field: &str, errors: &mut Errors) {
-    let spec = At::new(spec, field);
+    let spec = ObjectAt::new(spec, field);
     let volumes = podvolumes::validate(&spec, errors);
     let claims = validate_resource_claims(&spec, errors);
     let grace = spec.number("terminationGracePeriodSeconds");
@@ -61,12 +61,12 @@ pub(super) fn validate_spec(spec: &Json, field: &str, errors: &mut Errors) {
     spec.named("runtimeClassName", names::subdomain, errors);
     spec.choice("preemptionPolicy", &["PreemptLowerPriority", "Never"], errors);
     containers::validate_grace(&spec, errors);
-    validate_system(&spec, errors);
+    validate_os(&spec, errors);
 }
 
-/// Checks what only a pod itself, not a template, must keep to.
+/// Validates rules for pods that do not apply to templates.
 pub(super) fn validate_pod_only(spec: &Json, errors: &mut Errors) {
-    let spec = At::new(spec, "spec");
+    let spec = ObjectAt::new(spec, "spec");
     for role in [Role::Regular, Role::Init] {
         for container in spec.each(role.key()) {
             let image = container.text("image");
@@ -79,7 +79,7 @@ pub(super) fn validate_pod_only(spec: &Json, errors: &mut Errors) {
     podvolumes::validate_tokens_have_an_account(&spec, errors);
 }
 
-fn validate_containers(spec: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
+fn validate_containers(spec: &ObjectAt<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     if spec.list("containers").is_empty() {
         errors.required(spec.path("containers"), "");
     }
@@ -99,7 +99,7 @@ fn validate_containers(spec: &At<'_>, pod: &Pod<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_resource_claims<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
+fn validate_resource_claims<'a>(spec: &ObjectAt<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     for claim in spec.each("resourceClaims") {
         let name = claim.text("name");
@@ -130,8 +130,8 @@ fn validate_resource_claims<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<
     seen
 }
 
-/// With the node's network a container's port is the node's.
-fn validate_host_network(spec: &At<'_>, errors: &mut Errors) {
+/// Validates that host ports equal container ports on the host network.
+fn validate_host_network(spec: &ObjectAt<'_>, errors: &mut Errors) {
     if !spec.is("hostNetwork") {
         return;
     }
@@ -146,7 +146,7 @@ fn validate_host_network(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_security(spec: &At<'_>, errors: &mut Errors) {
+fn validate_security(spec: &ObjectAt<'_>, errors: &mut Errors) {
     let Some(context) = spec.child("securityContext") else { return };
     containers::validate_ids(&context, &["fsGroup", "runAsUser", "runAsGroup"], errors);
     for (n, group) in context.list("supplementalGroups").iter().enumerate() {
@@ -163,7 +163,7 @@ fn validate_security(spec: &At<'_>, errors: &mut Errors) {
     containers::validate_profiles(&context, errors);
 }
 
-fn validate_sysctls(context: &At<'_>, errors: &mut Errors) {
+fn validate_sysctls(context: &ObjectAt<'_>, errors: &mut Errors) {
     const SHAPE: &str = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
     let mut seen = BTreeSet::new();
     for sysctl in context.each("sysctls") {
@@ -185,7 +185,7 @@ fn validate_sysctls(context: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_dns(spec: &At<'_>, errors: &mut Errors) {
+fn validate_dns(spec: &ObjectAt<'_>, errors: &mut Errors) {
     let none = spec.text("dnsPolicy") == "None";
     let Some(config) = spec.child("dnsConfig") else {
         if none {
@@ -229,7 +229,7 @@ fn validate_dns(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_host_aliases(spec: &At<'_>, errors: &mut Errors) {
+fn validate_host_aliases(spec: &ObjectAt<'_>, errors: &mut Errors) {
     for alias in spec.each("hostAliases") {
         let ip = alias.text("ip");
         if ip.parse::<std::net::IpAddr>().is_err() {
@@ -243,10 +243,10 @@ fn validate_host_aliases(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a pod for one operating system cannot have.
-fn validate_system(spec: &At<'_>, errors: &mut Errors) {
+/// Validates that a Windows pod has no Linux-only fields.
+fn validate_os(spec: &ObjectAt<'_>, errors: &mut Errors) {
     const WHY: &str = "cannot be set for a windows pod";
-    const OF_THE_POD: [&str; 11] = [
+    const LINUX_ONLY_FIELDS: [&str; 11] = [
         "appArmorProfile",
         "seLinuxOptions",
         "seccompProfile",
@@ -264,7 +264,7 @@ fn validate_system(spec: &At<'_>, errors: &mut Errors) {
         "" => errors.required(system.path("name"), ""),
         "windows" => {
             if let Some(context) = spec.child("securityContext") {
-                for key in OF_THE_POD.iter().filter(|key| context.has(key)) {
+                for key in LINUX_ONLY_FIELDS.iter().filter(|key| context.has(key)) {
                     errors.forbidden(context.path(key), WHY);
                 }
             }

@@ -1,10 +1,10 @@
-//! Defaults of pod specs, wherever they stand.
+//! Defaults of pod specs, in pods and in templates.
 
 use serde_json::{Value, json};
 
 use crate::registry::json::{Json, default, default_text, list, object_mut, objects_mut, text};
 
-/// Defaults of a pod spec, in a pod or in a template.
+/// Sets the defaults of a pod spec.
 pub(super) fn default_spec(spec: &mut Json) {
     default_text(spec, "dnsPolicy", "ClusterFirst");
     default_text(spec, "restartPolicy", "Always");
@@ -29,14 +29,14 @@ pub(super) fn default_spec(spec: &mut Json) {
     }
 }
 
-/// The spec of a template.
+/// Sets the defaults of the spec of a template.
 pub(super) fn default_template(parent: &mut Json) {
     if let Some(template) = parent.get_mut("template").and_then(Value::as_object_mut) {
         default_spec(object_mut(template, "spec"));
     }
 }
 
-/// `IfNotPresent` for an image with a tag that does not move, `Always` otherwise.
+/// Returns `IfNotPresent` for an image with a digest or a tag other than `latest`, `Always` otherwise.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let name_without_digest = name.split('@').next().unwrap_or_default();
@@ -115,34 +115,34 @@ fn default_field_refs(parent: &mut Json) {
     }
 }
 
-enum Given {
+enum DefaultValue {
     Text(&'static str),
     Mode(i64),
     No,
 }
 
-const VOLUME_DEFAULTS: &[(&str, &[(&str, Given)])] = &[
-    ("secret", &[("defaultMode", Given::Mode(0o644))]),
-    ("configMap", &[("defaultMode", Given::Mode(0o644))]),
-    ("downwardAPI", &[("defaultMode", Given::Mode(0o644))]),
-    ("projected", &[("defaultMode", Given::Mode(0o644))]),
-    ("hostPath", &[("type", Given::Text(""))]),
-    ("iscsi", &[("iscsiInterface", Given::Text("default"))]),
+const VOLUME_DEFAULTS: &[(&str, &[(&str, DefaultValue)])] = &[
+    ("secret", &[("defaultMode", DefaultValue::Mode(0o644))]),
+    ("configMap", &[("defaultMode", DefaultValue::Mode(0o644))]),
+    ("downwardAPI", &[("defaultMode", DefaultValue::Mode(0o644))]),
+    ("projected", &[("defaultMode", DefaultValue::Mode(0o644))]),
+    ("hostPath", &[("type", DefaultValue::Text(""))]),
+    ("iscsi", &[("iscsiInterface", DefaultValue::Text("default"))]),
     (
         "rbd",
         &[
-            ("pool", Given::Text("rbd")),
-            ("user", Given::Text("admin")),
-            ("keyring", Given::Text("/etc/ceph/keyring")),
+            ("pool", DefaultValue::Text("rbd")),
+            ("user", DefaultValue::Text("admin")),
+            ("keyring", DefaultValue::Text("/etc/ceph/keyring")),
         ],
     ),
     (
         "azureDisk",
         &[
-            ("cachingMode", Given::Text("ReadWrite")),
-            ("fsType", Given::Text("ext4")),
-            ("readOnly", Given::No),
-            ("kind", Given::Text("Shared")),
+            ("cachingMode", DefaultValue::Text("ReadWrite")),
+            ("fsType", DefaultValue::Text("ext4")),
+            ("readOnly", DefaultValue::No),
+            ("kind", DefaultValue::Text("Shared")),
         ],
     ),
 ];
@@ -155,9 +155,9 @@ fn default_volume(volume: &mut Json) {
         if let Some(source) = volume.get_mut(*source).and_then(Value::as_object_mut) {
             for (key, value) in *values {
                 match value {
-                    Given::Text(text) => default(source, key, *text),
-                    Given::Mode(mode) => default(source, key, *mode),
-                    Given::No => default(source, key, false),
+                    DefaultValue::Text(text) => default(source, key, *text),
+                    DefaultValue::Mode(mode) => default(source, key, *mode),
+                    DefaultValue::No => default(source, key, false),
                 }
             }
         }
@@ -185,7 +185,7 @@ fn default_volume(volume: &mut Json) {
     }
 }
 
-/// Requests that are not given are the limits: in pods, not in templates.
+/// Sets requests from limits, in pods but not in templates.
 pub(super) fn default_requests(spec: &mut Json) {
     for key in ["initContainers", "containers"] {
         for container in objects_mut(spec, key) {
@@ -203,7 +203,7 @@ pub(super) fn default_requests(spec: &mut Json) {
     }
 }
 
-/// The quality of service that requests and limits give.
+/// Returns the quality of service class.
 pub(super) fn qos(spec: &Json) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     for container in list(spec, "containers").iter().chain(list(spec, "initContainers")) {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_decide_the_pull_policy() {
+    fn image_tags_determine_the_pull_policy() {
         for (image, policy) in [
             ("nginx", "Always"),
             ("nginx:latest", "Always"),

@@ -1,4 +1,4 @@
-//! Checks of a pod's volumes.
+//! Validation of the volumes of a pod.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::registry::{
     quantity,
     validation::{
         Errors,
-        at::{At, local_path, no_steps_back},
+        at::{ObjectAt, local_path, no_backsteps},
         field::Field,
         names,
     },
 };
 
-/// Sources in the order in which upstream looks at them: the first is the volume, the others are too many.
+/// Volume sources in upstream's order: the first one present is the volume's, further ones are errors.
 const SOURCES: [&str; 31] = [
     "emptyDir",
     "hostPath",
@@ -51,7 +51,7 @@ const SOURCES: [&str; 31] = [
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// What of a pod an environment variable can show.
+/// Pod fields available to environment variables.
 pub(super) const ENV_PATHS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -64,12 +64,12 @@ pub(super) const ENV_PATHS: &[&str] = &[
     "status.podIPs",
 ];
 
-/// What of a pod a file can show.
+/// Pod fields available to files.
 const FILE_PATHS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Checks the volumes and gives the names of those that can be mounted: the sound ones.
-pub(super) fn validate<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
+/// Validates the volumes; returns the names of the valid ones, which can be mounted.
+pub(super) fn validate<'a>(spec: &ObjectAt<'a>, errors: &mut Errors) -> BTreeSet<&'a str> {
     let mut sound = BTreeSet::new();
     for volume in spec.each("volumes") {
         let before = errors.len();
@@ -87,7 +87,7 @@ pub(super) fn validate<'a>(spec: &At<'a>, errors: &mut Errors) -> BTreeSet<&'a s
     sound
 }
 
-fn validate_source(volume: &At<'_>, errors: &mut Errors) {
+fn validate_source(volume: &ObjectAt<'_>, errors: &mut Errors) {
     let mut sources = SOURCES.iter().filter(|source| volume.has(source));
     let Some(kind) = sources.next() else {
         return errors.required(&volume.field, "must specify a volume type");
@@ -100,7 +100,7 @@ fn validate_source(volume: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_one(kind: &str, source: &At<'_>, errors: &mut Errors) {
+fn validate_one(kind: &str, source: &ObjectAt<'_>, errors: &mut Errors) {
     match kind {
         "emptyDir" => {
             let limit = source.object.get("sizeLimit").and_then(quantity::parse);
@@ -136,8 +136,8 @@ fn validate_one(kind: &str, source: &At<'_>, errors: &mut Errors) {
         "downwardAPI" => {
             validate_mode(source, "defaultMode", errors);
             for item in source.each("items") {
-                // Upstream names the source, not the item.
-                validate_downward(&At { object: item.object, field: source.field.clone() }, errors);
+                // Upstream reports the source, not the item.
+                validate_downward(&ObjectAt { object: item.object, field: source.field.clone() }, errors);
             }
         }
         "projected" => validate_projected(source, errors),
@@ -162,40 +162,40 @@ fn validate_one(kind: &str, source: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// A path on the node.
-pub(super) fn validate_host_path(source: &At<'_>, errors: &mut Errors) {
+/// Validates a path on the node.
+pub(super) fn validate_host_path(source: &ObjectAt<'_>, errors: &mut Errors) {
     const TYPES: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     let path = source.text("path");
     if path.is_empty() {
         return errors.required(source.path("path"), "");
     }
-    no_steps_back(path, &source.path("path"), errors);
+    no_backsteps(path, &source.path("path"), errors);
     source.choice("type", &TYPES, errors);
 }
 
-fn validate_mode(source: &At<'_>, key: &str, errors: &mut Errors) {
+fn validate_mode(source: &ObjectAt<'_>, key: &str, errors: &mut Errors) {
     if let Some(mode) = source.number(key).filter(|mode| !(0..=0o777).contains(mode)) {
         errors.invalid(source.path(key), mode, MODE);
     }
 }
 
-/// Keys of a secret or a config map that become files.
-fn validate_files(source: &At<'_>, errors: &mut Errors) {
+/// Validates the keys of a secret or config map that become files.
+fn validate_files(source: &ObjectAt<'_>, errors: &mut Errors) {
     validate_mode(source, "defaultMode", errors);
     for item in source.each("items") {
         validate_item(&item, errors);
     }
 }
 
-fn validate_item(item: &At<'_>, errors: &mut Errors) {
+fn validate_item(item: &ObjectAt<'_>, errors: &mut Errors) {
     item.required("key", errors);
     item.required("path", errors);
     validate_file_path(item.text("path"), &item.path("path"), errors);
     validate_mode(item, "mode", errors);
 }
 
-/// A path inside the volume that is not one of the volume's own.
+/// Validates a path within the volume that does not collide with the volume's own files.
 fn validate_file_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     local_path(path, field, errors);
     let back = path.split('/').any(|part| part == "..");
@@ -204,7 +204,7 @@ fn validate_file_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_downward(item: &At<'_>, errors: &mut Errors) {
+fn validate_downward(item: &ObjectAt<'_>, errors: &mut Errors) {
     item.required("path", errors);
     validate_file_path(item.text("path"), &item.path("path"), errors);
     match (item.child("fieldRef"), item.child("resourceFieldRef")) {
@@ -223,21 +223,10 @@ fn validate_downward(item: &At<'_>, errors: &mut Errors) {
     validate_mode(item, "mode", errors);
 }
 
-/// A reference to a field of the pod.
-pub(super) fn validate_field_ref(field: &At<'_>, allowed: &[&str], errors: &mut Errors) {
-    const KNOWN: [&str; 11] = [
-        "metadata.annotations",
-        "metadata.labels",
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    ];
+/// Validates a reference to a field of the pod.
+pub(super) fn validate_field_ref(field: &ObjectAt<'_>, allowed: &[&str], errors: &mut Errors) {
+    let is_known =
+        |path: &str| ENV_PATHS.contains(&path) || matches!(path, "metadata.annotations" | "metadata.labels");
     field.required("apiVersion", errors);
     let path = field.text("fieldPath");
     if path.is_empty() {
@@ -256,11 +245,11 @@ pub(super) fn validate_field_ref(field: &At<'_>, allowed: &[&str], errors: &mut 
                 errors.invalid(&field.field, key, &why);
             }
         }
-        Some((head, _)) if KNOWN.contains(&head) => {
+        Some((head, _)) if is_known(head) => {
             errors.invalid(&field.field, head, "does not support subscript");
         }
         Some(_) => unknown(errors),
-        None if !KNOWN.contains(&path) && path != "spec.host" => unknown(errors),
+        None if !is_known(path) && path != "spec.host" => unknown(errors),
         None if !allowed.contains(&path) => {
             errors.not_supported(field.path("fieldPath"), path, allowed);
         }
@@ -268,8 +257,8 @@ pub(super) fn validate_field_ref(field: &At<'_>, allowed: &[&str], errors: &mut 
     }
 }
 
-/// A reference to what a container may use.
-pub(super) fn validate_resource_ref(resource: &At<'_>, in_volume: bool, errors: &mut Errors) {
+/// Validates a reference to the resources of a container.
+pub(super) fn validate_resource_ref(resource: &ObjectAt<'_>, in_volume: bool, errors: &mut Errors) {
     const KNOWN: &[&str] = &[
         "limits.cpu",
         "limits.ephemeral-storage",
@@ -290,7 +279,7 @@ pub(super) fn validate_resource_ref(resource: &At<'_>, in_volume: bool, errors: 
     }
 }
 
-fn validate_projected(projected: &At<'_>, errors: &mut Errors) {
+fn validate_projected(projected: &ObjectAt<'_>, errors: &mut Errors) {
     validate_mode(projected, "defaultMode", errors);
     let mut paths: BTreeSet<&str> = BTreeSet::new();
     for source in projected.each("sources") {
@@ -310,7 +299,7 @@ fn validate_projected(projected: &At<'_>, errors: &mut Errors) {
         if let Some(part) = source.child("downwardAPI") {
             kinds += 1;
             for item in part.each("items") {
-                validate_downward(&At { object: item.object, field: part.field.clone() }, errors);
+                validate_downward(&ObjectAt { object: item.object, field: part.field.clone() }, errors);
                 if !item.text("path").is_empty() && !paths.insert(item.text("path")) {
                     let why = "conflicting duplicate paths";
                     errors.invalid(&projected.field, item.text("path"), why);
@@ -328,7 +317,7 @@ fn validate_projected(projected: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_token(projected: &At<'_>, token: &At<'_>, errors: &mut Errors) {
+fn validate_token(projected: &ObjectAt<'_>, token: &ObjectAt<'_>, errors: &mut Errors) {
     match token.number("expirationSeconds") {
         None => errors.required(token.path("expirationSeconds"), ""),
         Some(seconds) if seconds < 600 => {
@@ -349,8 +338,8 @@ fn validate_token(projected: &At<'_>, token: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// In a pod itself a token is somebody's token.
-pub(super) fn validate_tokens_have_an_account(spec: &At<'_>, errors: &mut Errors) {
+/// Validates that a pod with a projected token has a service account.
+pub(super) fn validate_tokens_have_an_account(spec: &ObjectAt<'_>, errors: &mut Errors) {
     if !spec.text("serviceAccountName").is_empty() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Admission policies and their bindings: what is filled in and what is refused.
+//! Defaults and validation of admission policies and their bindings.
 
 use serde_json::Value;
 
@@ -37,12 +37,12 @@ pub(super) static BINDING: Strategy = Strategy {
     ..PLAIN
 };
 
-/// More conditions than this are refused.
-const MOST_CONDITIONS: usize = 64;
-/// More annotations than this are refused.
-const MOST_ANNOTATIONS: usize = 20;
-/// Longer expressions of annotations than this are refused.
-const LONGEST_ANNOTATION: usize = 5 * 1024;
+/// Maximum number of match conditions.
+const MAX_CONDITIONS: usize = 64;
+/// Maximum number of audit annotations.
+const MAX_ANNOTATIONS: usize = 20;
+/// Maximum length of an audit annotation's expression.
+const MAX_ANNOTATION: usize = 5 * 1024;
 
 fn default_policy(object: &mut Json) {
     let spec = object_mut(object, "spec");
@@ -80,7 +80,7 @@ fn validate_policy(new: &Json, old: Option<&Json>, errors: &mut Errors) {
                 errors.required("spec.matchConstraints.resourceRules", "");
             }
             if mutating {
-                refuse_deletions(criteria, "spec.matchConstraints", errors);
+                reject_delete_rules(criteria, "spec.matchConstraints", errors);
             }
         }
     }
@@ -91,7 +91,7 @@ fn validate_policy(new: &Json, old: Option<&Json>, errors: &mut Errors) {
     }
     let mut environment = expression_names(None, has_params, None, true);
     for (n, variable) in objects(spec, "variables").enumerate() {
-        environment = environment.composed();
+        environment = environment.with_variables();
         validate_variable(variable, &mut environment, &format!("spec.variables[{n}]"), errors);
     }
     if mutating {
@@ -167,7 +167,7 @@ fn validate_matches(criteria: &Json, at: &str, errors: &mut Errors) {
     }
 }
 
-/// Why a name cannot stand in a path.
+/// Returns the errors of a path segment.
 fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -176,7 +176,7 @@ fn path_segment(name: &str) -> Vec<String> {
     held.map(|part| format!("may not contain '{part}'")).collect()
 }
 
-fn refuse_deletions(criteria: &Json, at: &str, errors: &mut Errors) {
+fn reject_delete_rules(criteria: &Json, at: &str, errors: &mut Errors) {
     let known = ["*", "CONNECT", "CREATE", "UPDATE"];
     for rule in objects(criteria, "resourceRules") {
         for operation in list(rule, "operations").iter().filter(|o| !known.iter().any(|known| *o == known)) {
@@ -185,14 +185,14 @@ fn refuse_deletions(criteria: &Json, at: &str, errors: &mut Errors) {
     }
 }
 
-/// The `matchConditions` of a policy or a webhook.
+/// Validates the `matchConditions` of a policy or a webhook.
 pub(super) fn validate_conditions(parent: &Json, has_params: bool, at: &str, errors: &mut Errors) {
     let conditions: Vec<&Json> = objects(parent, "matchConditions").collect();
     if conditions.is_empty() {
         return;
     }
-    if conditions.len() > MOST_CONDITIONS {
-        errors.too_many(at, conditions.len(), MOST_CONDITIONS);
+    if conditions.len() > MAX_CONDITIONS {
+        errors.too_many(at, conditions.len(), MAX_CONDITIONS);
     }
     let environment = expression_names(None, has_params, None, true);
     for (n, condition) in conditions.iter().enumerate() {
@@ -249,12 +249,12 @@ fn validate_validations(policy: &Json, spec: &Json, environment: &Environment, e
         return;
     }
     let has_params = spec.contains_key("paramKind");
-    let messages = expression_names(None, has_params, None, false).sharing_variables(environment);
+    let messages = expression_names(None, has_params, None, false).with_variables_of(environment);
     for (n, validation) in objects(spec, "validations").enumerate() {
         validate_validation(validation, environment, &messages, &format!("spec.validations[{n}]"), errors);
     }
-    if annotations.len() > MOST_ANNOTATIONS {
-        let why = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
+    if annotations.len() > MAX_ANNOTATIONS {
+        let why = format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations");
         errors.invalid(
             "spec.auditAnnotations",
             spec.get("auditAnnotations").cloned().unwrap_or_default(),
@@ -272,8 +272,8 @@ fn validate_validations(policy: &Json, spec: &Json, environment: &Environment, e
         let expression = text(annotation, "valueExpression");
         match expression.trim() {
             "" => errors.required(here, "valueExpression is not specified"),
-            trimmed if trimmed.len() > LONGEST_ANNOTATION => {
-                errors.required(here, &format!("must not exceed {LONGEST_ANNOTATION} bytes in length"));
+            trimmed if trimmed.len() > MAX_ANNOTATION => {
+                errors.required(here, &format!("must not exceed {MAX_ANNOTATION} bytes in length"));
             }
             trimmed => {
                 if let Err(why) = compile_expression(trimmed, environment, &["string", "null_type"]) {
@@ -315,7 +315,7 @@ fn validate_validation(
 }
 
 fn validate_mutations(spec: &Json, environment: Environment, errors: &mut Errors) {
-    let environment = environment.composed().patches();
+    let environment = environment.with_variables().with_patches();
     if list(spec, "mutations").is_empty() {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
@@ -377,7 +377,7 @@ fn validate_binding(binding: &Json, errors: &mut Errors) {
     if let Some(criteria) = object(spec, "matchResources") {
         validate_matches(criteria, "spec.matchResources", errors);
         if text(binding, "kind") == "MutatingAdmissionPolicyBinding" {
-            refuse_deletions(criteria, "spec.matchResources", errors);
+            reject_delete_rules(criteria, "spec.matchResources", errors);
         }
     }
     if text(binding, "kind") == "ValidatingAdmissionPolicyBinding" {

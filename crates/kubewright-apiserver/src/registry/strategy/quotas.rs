@@ -1,25 +1,25 @@
-//! Resource quotas and limit ranges.
+//! Strategies of resource quotas and limit ranges.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{PLAIN, Preparing, Strategy, resources};
+use super::{PLAIN, PrepareContext, Strategy, resources};
 use crate::registry::{
     json::{Json, default, object, object_mut, objects_mut, text},
     quantity,
-    validation::{Errors, at::At, names},
+    validation::{Errors, at::ObjectAt, names},
 };
 
 pub(super) static QUOTA: Strategy = Strategy {
-    prepare_create: |object, _: &Preparing<'_>| {
+    prepare_create: |object, _: &PrepareContext<'_>| {
         object.remove("status");
     },
     validate: validate_quota,
     validate_update: |new, old, errors| {
         validate_quota(new, errors);
         let scopes = |quota: &Json| -> BTreeSet<String> {
-            let spec = object(quota, "spec").map(|spec| At::new(spec, "spec"));
+            let spec = object(quota, "spec").map(|spec| ObjectAt::new(spec, "spec"));
             let scopes = spec.map(|spec| spec.list("scopes")).unwrap_or_default();
             scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
@@ -31,8 +31,8 @@ pub(super) static QUOTA: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Resources of pods that a quota for some pods only can bound.
-fn is_of_pods(resource: &str) -> bool {
+/// Returns whether a resource belongs to pods and so can be limited by a scoped quota.
+fn is_pod_resource(resource: &str) -> bool {
     matches!(
         resource,
         "pods"
@@ -49,13 +49,13 @@ fn is_of_pods(resource: &str) -> bool {
         || resource.starts_with("limits.")
 }
 
-fn scope_takes(scope: &str, resource: &str) -> bool {
+fn scope_allows(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
         "VolumeAttributesClass" => {
             matches!(resource, "persistentvolumeclaims" | "requests.storage")
         }
-        _ => is_of_pods(resource),
+        _ => is_pod_resource(resource),
     }
 }
 
@@ -70,7 +70,7 @@ const SCOPES: [&str; 7] = [
 ];
 
 fn validate_quota(quota: &Json, errors: &mut Errors) {
-    let Some(spec) = At::new(quota, "").child("spec") else { return };
+    let Some(spec) = ObjectAt::new(quota, "").child("spec") else { return };
     let hard = object(spec.object, "hard");
     for (name, amount) in hard.into_iter().flatten() {
         let field = format!("spec.hard[{name}]");
@@ -84,7 +84,7 @@ fn validate_quota(quota: &Json, errors: &mut Errors) {
         if !SCOPES.contains(&scope) {
             errors.invalid("spec.scopes", shown(), "unsupported scope");
         }
-        let beyond = |(name, _): (&String, &Value)| !scope_takes(scope, name);
+        let beyond = |(name, _): (&String, &Value)| !scope_allows(scope, name);
         if SCOPES.contains(&scope) && hard.is_some_and(|hard| hard.iter().any(beyond)) {
             errors.invalid("spec.scopes", shown(), "unsupported scope applied to resource");
         }
@@ -101,8 +101,8 @@ fn validate_quota(quota: &Json, errors: &mut Errors) {
     }
 }
 
-fn validate_scope_expression(selector: &At<'_>, expression: &At<'_>, errors: &mut Errors) {
-    // Upstream names the list, not the entry.
+fn validate_scope_expression(selector: &ObjectAt<'_>, expression: &ObjectAt<'_>, errors: &mut Errors) {
+    // Upstream reports the list, not the entry.
     let field = |key: &str| format!("{}.{key}", selector.path("matchExpressions"));
     let (scope, values) = (expression.text("scopeName"), expression.list("values"));
     if !SCOPES.contains(&scope) {
@@ -151,7 +151,7 @@ pub(super) static LIMIT_RANGE: Strategy = Strategy {
 };
 
 fn validate_limits(range: &Json, errors: &mut Errors) {
-    let Some(spec) = At::new(range, "").child("spec") else { return };
+    let Some(spec) = ObjectAt::new(range, "").child("spec") else { return };
     let mut seen = BTreeSet::new();
     for limit in spec.each("limits") {
         let kind = limit.text("type");
@@ -172,7 +172,7 @@ fn validate_limits(range: &Json, errors: &mut Errors) {
     }
 }
 
-fn validate_limit(limit: &At<'_>, kind: &str, errors: &mut Errors) {
+fn validate_limit(limit: &ObjectAt<'_>, kind: &str, errors: &mut Errors) {
     let amounts = |key: &str| object(limit.object, key);
     if kind == "Pod" {
         for key in ["default", "defaultRequest"] {
@@ -201,8 +201,8 @@ fn validate_limit(limit: &At<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// The least is not above the most, and what is given by default lies between.
-fn validate_order(limit: &At<'_>, name: &str, errors: &mut Errors) {
+/// Validates that min is not above max, and that defaults lie between.
+fn validate_order(limit: &ObjectAt<'_>, name: &str, errors: &mut Errors) {
     let amount = |key: &str| object(limit.object, key).and_then(|amounts| amounts.get(name));
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let field = |key: &str| format!("{}[{name}]", limit.path(key));
@@ -212,7 +212,7 @@ fn validate_order(limit: &At<'_>, name: &str, errors: &mut Errors) {
         };
         if quantity::parse(less) > quantity::parse(more) {
             let why = format!("{low_is} value {} is greater than {high_is} value {}", text(less), text(more));
-            // What is shown is the amount of the field, or for a minimum the minimum itself.
+            // The reported value is that of the field, or for a minimum the minimum itself.
             let shown = if at == "default" { less } else { amount(at).unwrap_or(less) };
             errors.invalid(field(at), shown.clone(), &why);
         }

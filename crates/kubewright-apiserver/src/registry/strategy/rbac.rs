@@ -1,4 +1,4 @@
-//! Roles and bindings.
+//! Strategies of roles and bindings.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::registry::{
     json::{Json, default_text, object_mut, objects_mut, text, text_at},
     validation::{
         Errors,
-        at::At,
+        at::ObjectAt,
         names::{self, NameRule},
     },
 };
@@ -30,8 +30,8 @@ pub(super) static CLUSTER_ROLE: Strategy = Strategy {
 
 fn validate_cluster_role(role: &Json, errors: &mut Errors) {
     validate_rules(role, false, errors);
-    let Some(rule) = At::new(role, "").child("aggregationRule") else { return };
-    let selectors: Vec<At<'_>> = rule.each("clusterRoleSelectors").collect();
+    let Some(rule) = ObjectAt::new(role, "").child("aggregationRule") else { return };
+    let selectors: Vec<ObjectAt<'_>> = rule.each("clusterRoleSelectors").collect();
     if selectors.is_empty() {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         errors.required(rule.path("clusterRoleSelectors"), why);
@@ -42,7 +42,7 @@ fn validate_cluster_role(role: &Json, errors: &mut Errors) {
 }
 
 fn validate_rules(role: &Json, namespaced: bool, errors: &mut Errors) {
-    for rule in At::new(role, "").each("rules") {
+    for rule in ObjectAt::new(role, "").each("rules") {
         if rule.list("verbs").is_empty() {
             errors.required(rule.path("verbs"), "");
         }
@@ -100,7 +100,7 @@ fn default_binding(binding: &mut Json) {
 }
 
 fn validate_binding(binding: &Json, kinds: &[&str], errors: &mut Errors) {
-    let binding = At::new(binding, "");
+    let binding = ObjectAt::new(binding, "");
     let Some(role) = binding.child("roleRef") else { return };
     let group = role.text("apiGroup");
     if group != GROUP {
@@ -116,7 +116,7 @@ fn validate_binding(binding: &Json, kinds: &[&str], errors: &mut Errors) {
     role.named("name", |name| NameRule::PathSegment.check(name), errors);
 }
 
-fn validate_subject(subject: &At<'_>, namespace: &str, errors: &mut Errors) {
+fn validate_subject(subject: &ObjectAt<'_>, namespace: &str, errors: &mut Errors) {
     let group = subject.text("apiGroup");
     match subject.text("kind") {
         "ServiceAccount" => {
@@ -124,7 +124,7 @@ fn validate_subject(subject: &At<'_>, namespace: &str, errors: &mut Errors) {
             if !group.is_empty() {
                 errors.not_supported(subject.path("apiGroup"), group, &[""]);
             }
-            // In a namespaced binding the account may be one of the same namespace.
+            // In a namespaced binding the namespace of the account may be omitted.
             if subject.text("namespace").is_empty() && namespace.is_empty() {
                 errors.required(subject.path("namespace"), "");
             }

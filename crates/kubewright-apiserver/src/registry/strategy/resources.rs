@@ -1,4 +1,4 @@
-//! Names of resources and amounts of them: what containers ask for, quotas grant and limits bound.
+//! Validation of resource names and quantities in containers, quotas and limit ranges.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -9,12 +9,12 @@ use crate::registry::{
     quantity,
     validation::{
         Errors,
-        at::{At, NOT_NEGATIVE},
+        at::{NOT_NEGATIVE, ObjectAt},
         names,
     },
 };
 
-/// Resources that are counted, not measured.
+/// Resources that are object counts.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -45,7 +45,7 @@ fn is_huge_pages(name: &str) -> bool {
     name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")
 }
 
-/// A resource of Kubernetes itself.
+/// Returns whether a resource is native to Kubernetes.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
@@ -56,12 +56,12 @@ fn is_extended(name: &str) -> bool {
         && names::qualified(&format!("requests.{name}")).is_empty()
 }
 
-/// Whether more of it may be promised than there is.
+/// Returns whether a resource can be overcommitted.
 fn can_be_overcommitted(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
 
-/// The name of any resource.
+/// Validates the name of a resource.
 pub(super) fn validate_name(name: &str, field: impl Display + Copy, errors: &mut Errors) -> bool {
     let why = names::qualified(name);
     for why in &why {
@@ -88,7 +88,7 @@ fn validate_container_name(name: &str, field: impl Display + Copy, errors: &mut 
     }
 }
 
-/// The name of a resource that a quota bounds.
+/// Validates the name of a resource in a quota.
 pub(super) fn validate_quota_name(name: &str, field: impl Display + Copy, errors: &mut Errors) {
     // `count/widgets.example.com` counts objects of any kind.
     let usable = validate_name(name, field, errors);
@@ -101,7 +101,7 @@ pub(super) fn validate_quota_name(name: &str, field: impl Display + Copy, errors
     }
 }
 
-/// An amount: not negative, and whole where things are counted.
+/// Validates an amount: not negative, and an integer for counted resources.
 pub(super) fn validate_amount(name: &str, amount: &Value, field: impl Display + Copy, errors: &mut Errors) {
     let Some(value) = quantity::parse(amount) else { return };
     if value < 0 {
@@ -112,8 +112,8 @@ pub(super) fn validate_amount(name: &str, amount: &Value, field: impl Display + 
     }
 }
 
-/// What a container, or a pod as a whole, asks for.
-pub(super) fn validate(resources: &At<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
+/// Validates the resource requirements of a container or of a pod.
+pub(super) fn validate(resources: &ObjectAt<'_>, claims: &BTreeSet<&str>, errors: &mut Errors) {
     let limits = object(resources.object, "limits");
     let of = |kind: &str| object(resources.object, kind).into_iter().flatten();
     for kind in ["limits", "requests"] {
@@ -143,7 +143,13 @@ pub(super) fn validate(resources: &At<'_>, claims: &BTreeSet<&str>, errors: &mut
     }
 }
 
-fn validate_request(at: &At<'_>, name: &str, amount: &Value, limit: Option<&Value>, errors: &mut Errors) {
+fn validate_request(
+    at: &ObjectAt<'_>,
+    name: &str,
+    amount: &Value,
+    limit: Option<&Value>,
+    errors: &mut Errors,
+) {
     let Some(limit) = limit else {
         if !can_be_overcommitted(name) {
             errors.required(at.path("limits"), "Limit must be set for non overcommitable resources");

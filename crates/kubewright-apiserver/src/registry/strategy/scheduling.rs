@@ -1,17 +1,17 @@
-//! Checks of what says where a pod may run: affinity, spreading, tolerations, gates.
+//! Validation of scheduling constraints: affinity, topology spread, tolerations, gates.
 
 use serde_json::Value;
 
 use super::templates::validate_selector;
 use crate::registry::{
     objectmeta,
-    validation::{Errors, at::At, names},
+    validation::{Errors, at::ObjectAt, names},
 };
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-pub(super) fn validate_affinity(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate_affinity(spec: &ObjectAt<'_>, errors: &mut Errors) {
     let Some(affinity) = spec.child("affinity") else { return };
     if let Some(node) = affinity.child("nodeAffinity") {
         if let Some(required) = node.child(REQUIRED) {
@@ -40,14 +40,14 @@ pub(super) fn validate_affinity(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_weight(at: &At<'_>, weight: i64, errors: &mut Errors) {
+fn validate_weight(at: &ObjectAt<'_>, weight: i64, errors: &mut Errors) {
     if !(1..=100).contains(&weight) {
         errors.invalid(at.path("weight"), weight, "must be in the range 1-100");
     }
 }
 
-/// Terms of which one must fit a node.
-pub(super) fn validate_node_selector(selector: &At<'_>, errors: &mut Errors) {
+/// Validates a node selector, whose terms are alternatives.
+pub(super) fn validate_node_selector(selector: &ObjectAt<'_>, errors: &mut Errors) {
     if selector.list("nodeSelectorTerms").is_empty() {
         let why = "must have at least one node selector term";
         errors.required(selector.path("nodeSelectorTerms"), why);
@@ -57,7 +57,7 @@ pub(super) fn validate_node_selector(selector: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_node_term(term: &At<'_>, errors: &mut Errors) {
+fn validate_node_term(term: &ObjectAt<'_>, errors: &mut Errors) {
     for expression in term.each("matchExpressions") {
         let values = expression.list("values");
         let field = expression.path("values");
@@ -96,7 +96,7 @@ fn validate_node_term(term: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_pod_term(term: &At<'_>, errors: &mut Errors) {
+fn validate_pod_term(term: &ObjectAt<'_>, errors: &mut Errors) {
     for key in ["labelSelector", "namespaceSelector"] {
         if let Some(selector) = term.child(key) {
             validate_selector(selector.object, &selector.field.to_string(), errors);
@@ -116,9 +116,10 @@ fn validate_pod_term(term: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_spread(spec: &At<'_>, errors: &mut Errors) {
-    let constraints: Vec<At<'_>> = spec.each("topologySpreadConstraints").collect();
-    let kind = |at: &At<'_>| (at.text("topologyKey").to_owned(), at.text("whenUnsatisfiable").to_owned());
+pub(super) fn validate_spread(spec: &ObjectAt<'_>, errors: &mut Errors) {
+    let constraints: Vec<ObjectAt<'_>> = spec.each("topologySpreadConstraints").collect();
+    let kind =
+        |at: &ObjectAt<'_>| (at.text("topologyKey").to_owned(), at.text("whenUnsatisfiable").to_owned());
     for (n, constraint) in constraints.iter().enumerate() {
         let skew = constraint.number("maxSkew").unwrap_or(0);
         if skew <= 0 {
@@ -159,7 +160,7 @@ pub(super) fn validate_spread(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_tolerations(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate_tolerations(spec: &ObjectAt<'_>, errors: &mut Errors) {
     for toleration in spec.each("tolerations") {
         let (operator, value, effect) =
             (toleration.text("operator"), toleration.text("value"), toleration.text("effect"));
@@ -192,8 +193,8 @@ pub(super) fn validate_tolerations(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// Conditions and gates are named like labels.
-pub(super) fn validate_gates(spec: &At<'_>, errors: &mut Errors) {
+/// Validates readiness and scheduling gates, which are qualified names.
+pub(super) fn validate_gates(spec: &ObjectAt<'_>, errors: &mut Errors) {
     for gate in spec.each("readinessGates") {
         let kind = gate.text("conditionType");
         for why in names::qualified(kind) {
@@ -213,7 +214,7 @@ pub(super) fn validate_gates(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn validate_node_labels(spec: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate_node_labels(spec: &ObjectAt<'_>, errors: &mut Errors) {
     if let Some(labels) = spec.child("nodeSelector") {
         objectmeta::validate_labels(Some(labels.object), &labels.field.to_string(), errors);
     }

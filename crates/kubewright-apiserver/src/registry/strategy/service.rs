@@ -1,4 +1,4 @@
-//! Services: addresses and node ports are the cluster's to give.
+//! Allocation of cluster IPs and node ports to services.
 
 use std::net::Ipv4Addr;
 
@@ -16,21 +16,22 @@ use crate::{
     status::Status,
 };
 
-/// 10.96.0.0/12, as kubeadm has it.
+/// The range 10.96.0.0/12, kubeadm's default.
 const FIRST_ADDRESS: u32 = 0x0a60_0001;
 const LAST_ADDRESS: u32 = 0x0a6f_fffe;
 const FIRST_PORT: u16 = 30_000;
 const LAST_PORT: u16 = 32_767;
 
-/// Which addresses and node ports are taken.
+/// Allocator of cluster IPs and node ports.
 #[derive(Debug, Default)]
 pub struct Allocator {
-    taken: Mutex<Taken>,
+    allocated: Mutex<Allocated>,
 }
 
-/// Persistent sets: the state before a refused service is kept for the price of two reference counts.
+/// Allocated addresses and ports. The sets are persistent, so a copy to roll back to costs two reference
+/// counts.
 #[derive(Debug, Default)]
-struct Taken {
+struct Allocated {
     addresses: OrdSet<u32>,
     ports: OrdSet<u16>,
     next_address: u32,
@@ -58,7 +59,7 @@ fn node_ports(service: &Json) -> Vec<u16> {
         .collect()
 }
 
-impl Taken {
+impl Allocated {
     fn free_address(&mut self) -> Option<u32> {
         let size = LAST_ADDRESS - FIRST_ADDRESS + 1;
         for _ in 0..size {
@@ -77,25 +78,25 @@ impl Taken {
 }
 
 impl Allocator {
-    /// The first address: that of the `kubernetes` service.
+    /// Reserves the first address, for the `kubernetes` service.
     pub fn reserve_first(&self) -> String {
-        let mut taken = self.taken.lock();
-        taken.addresses.insert(FIRST_ADDRESS);
-        taken.next_address = taken.next_address.max(1);
+        let mut allocated = self.allocated.lock();
+        allocated.addresses.insert(FIRST_ADDRESS);
+        allocated.next_address = allocated.next_address.max(1);
         Ipv4Addr::from(FIRST_ADDRESS).to_string()
     }
 
-    /// Takes what the services of an earlier run have.
+    /// Allocates the addresses and ports of stored services after a restart.
     pub fn restore(&self, registry: &Registry) {
-        let mut taken = self.taken.lock();
+        let mut allocated = self.allocated.lock();
         for (_, service) in registry.storage.snapshot().collection("services").range(None, None) {
             let service = service.decode();
-            taken.addresses.extend(address_of(&service));
-            taken.ports.extend(node_ports(&service));
+            allocated.addresses.extend(address_of(&service));
+            allocated.ports.extend(node_ports(&service));
         }
     }
 
-    /// Gives a new service what it needs and takes what it asks for.
+    /// Allocates the requested or missing addresses and ports of a new service.
     pub fn prepare_create(&self, _: &Registry, call: &Call<'_>, service: &mut Json) -> Result<(), Status> {
         if !is_service(call) {
             return Ok(());
@@ -103,7 +104,7 @@ impl Allocator {
         self.assign(call, service, None)
     }
 
-    /// Keeps what a changed service has, and gives what it newly needs.
+    /// Keeps the addresses and ports of an updated service, and allocates newly needed ones.
     pub fn prepare_update(
         &self,
         _: &Registry,
@@ -119,19 +120,19 @@ impl Allocator {
 
     fn assign(&self, call: &Call<'_>, service: &mut Json, old: Option<&Json>) -> Result<(), Status> {
         let name = crate::registry::json::name(service).to_owned();
-        let held_address = old.and_then(address_of);
-        let held_ports = old.map(node_ports).unwrap_or_default();
+        let current_address = old.and_then(address_of);
+        let current_ports = old.map(node_ports).unwrap_or_default();
         let spec = object_mut(service, "spec");
         super::services::complete(spec);
         let kind = text(spec, "type").to_owned();
         let mut errors = Errors::default();
-        let mut taken = self.taken.lock();
-        let before = (taken.addresses.clone(), taken.ports.clone());
-        let asked = text(spec, "clusterIP").to_owned();
+        let mut allocated = self.allocated.lock();
+        let before = (allocated.addresses.clone(), allocated.ports.clone());
+        let requested = text(spec, "clusterIP").to_owned();
         let needs_address = matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer");
         if needs_address {
-            match asked.parse::<Ipv4Addr>().map(u32::from) {
-                _ if asked.is_empty() => match taken.free_address() {
+            match requested.parse::<Ipv4Addr>().map(u32::from) {
+                _ if requested.is_empty() => match allocated.free_address() {
                     Some(address) => {
                         let address = Ipv4Addr::from(address).to_string();
                         spec.insert("clusterIP".into(), address.as_str().into());
@@ -139,18 +140,18 @@ impl Allocator {
                     }
                     None => return Err(Status::internal("no service address is free")),
                 },
-                // A change of address is refused by validation, whatever the new one is.
-                Ok(_) if held_address.is_some() => {}
+                // Validation rejects any change of the address.
+                Ok(_) if current_address.is_some() => {}
                 Ok(address) if !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address) => errors.invalid(
                     "spec.clusterIPs",
-                    json!([asked]),
+                    json!([requested]),
                     "failed to allocate IP: the provided IP is not in the valid range. The range of valid IPs is \
                      10.96.0.0/12",
                 ),
                 Ok(address) => {
-                    if taken.addresses.insert(address).is_some() {
-                        let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
-                        errors.invalid("spec.clusterIPs", json!([asked]), &why);
+                    if allocated.addresses.insert(address).is_some() {
+                        let why = format!("failed to allocate IP {requested}: provided IP is already allocated");
+                        errors.invalid("spec.clusterIPs", json!([requested]), &why);
                     }
                 }
                 Err(_) => {}
@@ -160,21 +161,21 @@ impl Allocator {
             || (kind == "LoadBalancer"
                 && spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false));
         for (n, port) in objects_mut(spec, "ports").enumerate() {
-            let asked = port.get("nodePort").and_then(Value::as_u64).and_then(|p| u16::try_from(p).ok());
-            match asked.filter(|p| *p > 0) {
-                Some(asked) if held_ports.contains(&asked) => {}
-                Some(asked) if !(FIRST_PORT..=LAST_PORT).contains(&asked) => errors.invalid(
+            let requested = port.get("nodePort").and_then(Value::as_u64).and_then(|p| u16::try_from(p).ok());
+            match requested.filter(|p| *p > 0) {
+                Some(requested) if current_ports.contains(&requested) => {}
+                Some(requested) if !(FIRST_PORT..=LAST_PORT).contains(&requested) => errors.invalid(
                     format!("spec.ports[{n}].nodePort"),
-                    asked,
+                    requested,
                     "provided port is not in the valid range. The range of valid ports is 30000-32767",
                 ),
-                Some(asked) if taken.ports.insert(asked).is_some() => errors.invalid(
+                Some(requested) if allocated.ports.insert(requested).is_some() => errors.invalid(
                     format!("spec.ports[{n}].nodePort"),
-                    asked,
+                    requested,
                     "provided port is already allocated",
                 ),
                 None if wants_ports => {
-                    if let Some(free) = taken.free_port() {
+                    if let Some(free) = allocated.free_port() {
                         port.insert("nodePort".into(), free.into());
                     }
                 }
@@ -184,26 +185,26 @@ impl Allocator {
         let wants_health = kind == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
         if wants_health
             && spec.get("healthCheckNodePort").is_none()
-            && let Some(free) = taken.free_port()
+            && let Some(free) = allocated.free_port()
         {
             spec.insert("healthCheckNodePort".into(), free.into());
         }
         if errors.is_empty() {
             return Ok(());
         }
-        // Nothing of a refused service stays taken.
-        (taken.addresses, taken.ports) = before;
+        // A rejected service keeps no allocations.
+        (allocated.addresses, allocated.ports) = before;
         Err(call.invalid(&name, &errors))
     }
 
-    /// Takes back what a service was given that is not stored after all.
+    /// Releases the allocations of a service that was not stored.
     pub fn release(&self, call: &Call<'_>, service: &Json) {
         if is_service(call) {
             self.free(service, None);
         }
     }
 
-    /// Takes back what a stored change no longer uses.
+    /// Releases the allocations that a stored change no longer uses.
     pub fn after_write(&self, call: &Call<'_>, before: Option<&Json>, after: Option<&Json>) {
         if let (true, Some(before)) = (is_service(call), before) {
             self.free(before, after);
@@ -211,14 +212,14 @@ impl Allocator {
     }
 
     fn free(&self, service: &Json, kept: Option<&Json>) {
-        let mut taken = self.taken.lock();
+        let mut allocated = self.allocated.lock();
         let kept_address = kept.and_then(address_of);
         if let Some(address) = address_of(service).filter(|a| Some(*a) != kept_address) {
-            taken.addresses.remove(&address);
+            allocated.addresses.remove(&address);
         }
         let kept_ports = kept.map(node_ports).unwrap_or_default();
         for port in node_ports(service).into_iter().filter(|p| !kept_ports.contains(p)) {
-            taken.ports.remove(&port);
+            allocated.ports.remove(&port);
         }
     }
 }

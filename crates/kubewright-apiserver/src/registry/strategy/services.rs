@@ -1,4 +1,4 @@
-//! Services: defaults and checks. Addresses and ports are given by [`super::service`].
+//! Defaults and validation of services. [`super::service`] allocates addresses and ports.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::registry::{
     objectmeta,
     validation::{
         Errors,
-        at::{At, CIDR, parse_cidr},
+        at::{CIDR, ObjectAt, parse_cidr},
         names::{self, NameRule},
     },
 };
@@ -31,7 +31,7 @@ pub(super) static SERVICE: Strategy = Strategy {
             }
             return;
         }
-        // Old clients know one address only: what they do to it is meant for the list.
+        // Old clients set `clusterIP` only, so its change is copied to `clusterIPs`.
         if text(spec, "clusterIP") != text(&before, "clusterIP")
             && spec.get("clusterIPs") == before.get("clusterIPs")
             && !text(spec, "clusterIP").is_empty()
@@ -51,7 +51,7 @@ pub(super) static SERVICE: Strategy = Strategy {
         if !external && was_external {
             drop_external(spec, &before);
         }
-        // Without a load balancer there is nothing to report of one.
+        // Only load balancers have a load balancer status.
         if kind != "LoadBalancer" && was == "LoadBalancer" {
             new.insert("status".into(), json!({"loadBalancer": {}}));
             return;
@@ -75,7 +75,7 @@ pub(super) static SERVICE: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Fields that an `ExternalName` service does not have.
+/// Removes the fields that an `ExternalName` service does not have.
 fn release(spec: &mut Json) {
     for key in [
         "clusterIP",
@@ -108,7 +108,7 @@ fn drop_external(spec: &mut Json, before: &Json) {
     }
 }
 
-/// A port that is not told its node port keeps the one it had.
+/// Keeps the node ports of ports that do not specify one.
 fn keep_node_ports(spec: &mut Json, before: &Json) {
     let old: Vec<Json> = objects(before, "ports").cloned().collect();
     for port in objects_mut(spec, "ports") {
@@ -162,7 +162,7 @@ fn default_service(service: &mut Json) {
     }
 }
 
-/// Families and addresses follow from the cluster, after the client's own fields have been recorded.
+/// Sets IP families and addresses from the cluster, after the client's own fields were tracked.
 pub(super) fn complete(spec: &mut Json) {
     let address = text(spec, "clusterIP").to_owned();
     if !address.is_empty() && list(spec, "clusterIPs").is_empty() {
@@ -210,8 +210,9 @@ fn validate_service(service: &Json, errors: &mut Errors) {
     if !matches!(affinity, "ClientIP" | "None") {
         errors.not_supported("spec.sessionAffinity", affinity, &["ClientIP", "None"]);
     }
-    let timeout =
-        At::new(spec, "spec").child("sessionAffinityConfig").and_then(|config| config.child("clientIP"));
+    let timeout = ObjectAt::new(spec, "spec")
+        .child("sessionAffinityConfig")
+        .and_then(|config| config.child("clientIP"));
     if let Some(seconds) = timeout.and_then(|client| client.number("timeoutSeconds"))
         && affinity == "ClientIP"
         && !(1..=86_400).contains(&seconds)
@@ -245,7 +246,7 @@ fn validate_service(service: &Json, errors: &mut Errors) {
             );
         }
     }
-    validate_kind(&At::new(spec, "spec"), kind, errors);
+    validate_kind(&ObjectAt::new(spec, "spec"), kind, errors);
     let policy = text(spec, "externalTrafficPolicy");
     if !policy.is_empty()
         && !matches!(kind, "NodePort" | "LoadBalancer")
@@ -259,11 +260,11 @@ fn validate_service(service: &Json, errors: &mut Errors) {
     }
 }
 
-/// What depends on the type of the service.
-fn validate_kind(spec: &At<'_>, kind: &str, errors: &mut Errors) {
+/// Validates the fields that depend on the service type.
+fn validate_kind(spec: &ObjectAt<'_>, kind: &str, errors: &mut Errors) {
     for (n, range) in spec.list("loadBalancerSourceRanges").iter().filter_map(Value::as_str).enumerate() {
         if parse_cidr(range.trim()).is_none() {
-            // Upstream writes this one with a capital.
+            // Upstream writes this field with a capital.
             errors.invalid(format!("spec.LoadBalancerSourceRanges[{n}]"), range, CIDR);
         }
     }
@@ -296,7 +297,7 @@ fn validate_kind(spec: &At<'_>, kind: &str, errors: &mut Errors) {
     spec.choice("trafficDistribution", &distributions, errors);
 }
 
-/// What a client should know about a service that is accepted.
+/// Returns warnings about an accepted service.
 pub(super) fn warnings(service: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     let Some(spec) = object(service, "spec") else { return };
     if text(spec, "trafficDistribution") == "PreferClose" {
@@ -334,7 +335,7 @@ fn validate_ports(spec: &Json, errors: &mut Errors) {
         if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
             errors.not_supported(format!("{at}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
         }
-        At::new(port, at.as_str()).port("targetPort", errors);
+        ObjectAt::new(port, at.as_str()).port("targetPort", errors);
     }
     let mut seen = BTreeSet::new();
     for (n, port) in objects(spec, "ports").enumerate() {

@@ -1,4 +1,4 @@
-//! Checks of workloads: a selector, a template, and a few numbers.
+//! Validation of workloads: selector, template and replica settings.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::registry::{
     json::{Json, at, list, meta, object, objects, text},
     objectmeta,
     selector::LabelSelector,
-    validation::{Errors, at::At, names},
+    validation::{Errors, at::ObjectAt, names},
 };
 
-/// Warnings about a pod or a template.
+/// Returns warnings about a pod or a template.
 pub(super) fn pod_warnings(pod: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     if let Some(spec) = object(pod, "spec") {
         spec_warnings(spec, "spec", warnings);
@@ -59,7 +59,7 @@ fn spec_warnings(spec: &Json, at: &str, warnings: &mut Vec<String>) {
     }
 }
 
-/// Bytes come whole.
+/// Warns about fractional byte quantities.
 fn fractional_bytes(container: &Json, here: &str, warnings: &mut Vec<String>) {
     let resources = object(container, "resources");
     for kind in ["limits", "requests"] {
@@ -76,7 +76,7 @@ fn fractional_bytes(container: &Json, here: &str, warnings: &mut Vec<String>) {
     }
 }
 
-/// The spec of an object, empty when it has none.
+/// Returns the spec of an object, empty if absent.
 pub(super) fn spec(object_: &Json) -> Json {
     object(object_, "spec").cloned().unwrap_or_default()
 }
@@ -89,7 +89,7 @@ pub(super) fn not_negative(spec: &Json, keys: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Checks a label selector object; whether it can be used.
+/// Validates a label selector object; returns whether it is usable.
 pub(super) fn validate_selector(selector: &Json, field: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     objectmeta::validate_labels(object(selector, "matchLabels"), &format!("{field}.matchLabels"), errors);
@@ -116,8 +116,8 @@ pub(super) fn validate_selector(selector: &Json, field: &str, errors: &mut Error
     errors.len() == before
 }
 
-/// A selector must be there, be usable, and select the template's own pods.
-fn validate_selected(spec: &Json, kind: &str, errors: &mut Errors) {
+/// Validates that the selector is present, usable, and matches the template's labels.
+fn validate_selector_and_template(spec: &Json, kind: &str, errors: &mut Errors) {
     let labels = at(spec, &["template", "metadata", "labels"]).and_then(Value::as_object);
     let selector = spec.get("selector").filter(|s| !s.is_null());
     let parsed = match selector.and_then(Value::as_object) {
@@ -132,12 +132,12 @@ fn validate_selected(spec: &Json, kind: &str, errors: &mut Errors) {
                 if kind != "daemonset" {
                     let shown = selector.cloned().unwrap_or_default();
                     if kind == "statefulset" {
-                        errors.unusable("spec.selector", &shown.to_string());
+                        errors.invalid_without_value("spec.selector", &shown.to_string());
                     } else {
                         errors.invalid("spec.selector", shown, "invalid label selector");
                     }
                 }
-                // Without a selector there is nothing to compare the template with.
+                // Without a selector the template's labels cannot be validated.
                 validate_template_spec(spec, errors);
                 return;
             }
@@ -165,12 +165,12 @@ fn validate_template_spec(spec: &Json, errors: &mut Errors) {
         errors,
     );
     let mut pod = at(spec, &["template", "spec"]).and_then(Value::as_object).cloned().unwrap_or_default();
-    with_claims(&mut pod, spec);
+    replace_claim_volumes(&mut pod, spec);
     podchecks::validate_spec(&pod, "spec.template.spec", errors);
 }
 
-/// The pods of a stateful set have a volume for each of its claims, and names of their own.
-fn with_claims(pod: &mut Json, spec: &Json) {
+/// Replaces volumes by those of a stateful set's claims, and drops the names that its controller sets.
+fn replace_claim_volumes(pod: &mut Json, spec: &Json) {
     let claims: Vec<&str> =
         objects(spec, "volumeClaimTemplates").map(|claim| text(meta(claim), "name")).collect();
     if claims.is_empty() {
@@ -188,8 +188,8 @@ fn with_claims(pod: &mut Json, spec: &Json) {
     }
 }
 
-/// Pods that are to run always start again and never run out of time.
-fn always_restarts(spec: &Json, kind: &str, errors: &mut Errors) {
+/// Validates that pods restart always and have no deadline.
+fn validate_always_restarts(spec: &Json, kind: &str, errors: &mut Errors) {
     if at(spec, &["template", "spec", "activeDeadlineSeconds"]).is_some() {
         let why = format!("activeDeadlineSeconds in {kind} is not Supported");
         errors.forbidden("spec.template.spec.activeDeadlineSeconds", &why);
@@ -203,8 +203,8 @@ fn always_restarts(spec: &Json, kind: &str, errors: &mut Errors) {
 pub(super) fn validate_deployment(deployment: &Json, errors: &mut Errors) {
     let spec = spec(deployment);
     not_negative(&spec, &["replicas"], errors);
-    validate_selected(&spec, "deployment", errors);
-    always_restarts(&spec, "ReplicaSet", errors);
+    validate_selector_and_template(&spec, "deployment", errors);
+    validate_always_restarts(&spec, "ReplicaSet", errors);
     validate_strategy(&spec, errors);
     not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], errors);
     let number = |key: &str| spec.get(key).and_then(Value::as_i64).unwrap_or(0);
@@ -242,14 +242,14 @@ fn validate_strategy(spec: &Json, errors: &mut Errors) {
             if errors.len() == before && zero("maxSurge") && zero("maxUnavailable") {
                 errors.invalid(format!("{at}.maxUnavailable"), 0, "may not be 0 when `maxSurge` is 0");
             }
-            at_most_everything(rolling, "maxUnavailable", at, errors);
+            at_most_100_percent(rolling, "maxUnavailable", at, errors);
         }
         other => errors.not_supported("spec.strategy", go_strategy(other), &["Recreate", "RollingUpdate"]),
     }
 }
 
-/// A share must not be more than all.
-pub(super) fn at_most_everything(parent: &Json, key: &str, at: &str, errors: &mut Errors) {
+/// Validates that a percentage is at most 100.
+pub(super) fn at_most_100_percent(parent: &Json, key: &str, at: &str, errors: &mut Errors) {
     if let Some(percent) = parent.get(key).and_then(Value::as_str)
         && percent.strip_suffix('%').and_then(|p| p.parse::<u32>().ok()).is_some_and(|p| p > 100)
     {
@@ -257,7 +257,7 @@ pub(super) fn at_most_everything(parent: &Json, key: &str, at: &str, errors: &mu
     }
 }
 
-/// A strategy of an unknown type as Go prints it.
+/// Formats a strategy of an unknown type like Go.
 fn go_strategy(kind: &str) -> Value {
     json!({"Type": kind, "RollingUpdate": null})
 }
@@ -292,8 +292,8 @@ pub(super) fn validate_deployment_update(new: &Json, old: &Json, errors: &mut Er
 pub(super) fn validate_replica_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
     not_negative(&spec, &["replicas", "minReadySeconds"], errors);
-    validate_selected(&spec, "deployment", errors);
-    always_restarts(&spec, "ReplicaSet", errors);
+    validate_selector_and_template(&spec, "deployment", errors);
+    validate_always_restarts(&spec, "ReplicaSet", errors);
 }
 
 pub(super) fn validate_replica_set_update(new: &Json, old: &Json, errors: &mut Errors) {
@@ -303,7 +303,7 @@ pub(super) fn validate_replica_set_update(new: &Json, old: &Json, errors: &mut E
 
 pub(super) fn validate_stateful_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
-    let at = At::new(&spec, "spec");
+    let at = ObjectAt::new(&spec, "spec");
     let policy = at.text("podManagementPolicy");
     if !matches!(policy, "OrderedReady" | "Parallel") {
         errors.invalid(at.path("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
@@ -327,17 +327,17 @@ pub(super) fn validate_stateful_set(set: &Json, errors: &mut Errors) {
     }
     not_negative(&spec, &["revisionHistoryLimit"], errors);
     at.named("serviceName", names::label, errors);
-    validate_selected(&spec, "statefulset", errors);
-    always_restarts(&spec, "StatefulSet", errors);
+    validate_selector_and_template(&spec, "statefulset", errors);
+    validate_always_restarts(&spec, "StatefulSet", errors);
 }
 
-fn validate_stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn validate_stateful_strategy(strategy: &ObjectAt<'_>, errors: &mut Errors) {
     let rolling = strategy.child("rollingUpdate");
     match (strategy.text("type"), rolling) {
         ("RollingUpdate", Some(rolling)) => {
             rolling.not_negative(&["partition"], errors);
             int_or_percent(rolling.object, "maxUnavailable", &rolling.field.to_string(), errors);
-            at_most_everything(rolling.object, "maxUnavailable", &rolling.field.to_string(), errors);
+            at_most_100_percent(rolling.object, "maxUnavailable", &rolling.field.to_string(), errors);
         }
         ("OnDelete", Some(rolling)) => {
             let part = |key: &str| rolling.object.get(key).cloned().unwrap_or_default();
@@ -358,7 +358,7 @@ pub(super) fn validate_stateful_set_update(new: &Json, old: &Json, errors: &mut 
     let (after, mut before) = (spec(new), spec(old));
     for key in ["serviceName", "podManagementPolicy", "selector"] {
         immutable(&after, &before, key, errors);
-        // Said once.
+        // Reported once.
         match after.get(key) {
             Some(value) => before.insert(key.into(), value.clone()),
             None => before.remove(key),
@@ -390,16 +390,16 @@ pub(super) fn validate_stateful_set_update(new: &Json, old: &Json, errors: &mut 
 
 pub(super) fn validate_daemon_set(set: &Json, errors: &mut Errors) {
     let spec = spec(set);
-    validate_selected(&spec, "daemonset", errors);
-    always_restarts(&spec, "DaemonSet", errors);
+    validate_selector_and_template(&spec, "daemonset", errors);
+    validate_always_restarts(&spec, "DaemonSet", errors);
     not_negative(&spec, &["minReadySeconds"], errors);
-    if let Some(strategy) = At::new(&spec, "spec").child("updateStrategy") {
+    if let Some(strategy) = ObjectAt::new(&spec, "spec").child("updateStrategy") {
         validate_daemon_strategy(&strategy, errors);
     }
     not_negative(&spec, &["revisionHistoryLimit"], errors);
 }
 
-fn validate_daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
+fn validate_daemon_strategy(strategy: &ObjectAt<'_>, errors: &mut Errors) {
     match strategy.text("type") {
         "OnDelete" => {}
         "RollingUpdate" => {
@@ -408,7 +408,7 @@ fn validate_daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
             };
             for key in ["maxUnavailable", "maxSurge"] {
                 int_or_percent(rolling.object, key, &rolling.field.to_string(), errors);
-                at_most_everything(rolling.object, key, &rolling.field.to_string(), errors);
+                at_most_100_percent(rolling.object, key, &rolling.field.to_string(), errors);
             }
             let some = |key: &str| rolling.object.get(key).is_some_and(|value| value != 0 && value != "0%");
             if some("maxUnavailable") && some("maxSurge") {
@@ -430,9 +430,9 @@ pub(super) fn validate_daemon_set_update(new: &Json, old: &Json, errors: &mut Er
     validate_daemon_set(new, errors);
 }
 
-/// Counts of a status: none negative, and no part greater than the whole.
+/// Validates the counts of a status: none is negative, and no part exceeds the total.
 pub(super) fn validate_counts(object_: &Json, parts: &[&str], errors: &mut Errors) {
-    let Some(status) = At::new(object_, "").child("status") else { return };
+    let Some(status) = ObjectAt::new(object_, "").child("status") else { return };
     status.not_negative(&["observedGeneration", "replicas"], errors);
     status.not_negative(parts, errors);
     status.not_negative(&["unavailableReplicas", "terminatingReplicas", "collisionCount"], errors);

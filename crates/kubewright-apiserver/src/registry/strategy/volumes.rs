@@ -1,4 +1,4 @@
-//! Checks of volumes and claims.
+//! Validation of persistent volumes and claims.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use crate::registry::{
     quantity,
     validation::{
         Errors,
-        at::{At, no_steps_back},
+        at::{ObjectAt, no_backsteps},
         names,
     },
 };
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-fn validate_access_modes(spec: &At<'_>, errors: &mut Errors) {
+fn validate_access_modes(spec: &ObjectAt<'_>, errors: &mut Errors) {
     let modes = spec.list("accessModes");
     let field = spec.path("accessModes");
     if modes.is_empty() {
@@ -32,11 +32,11 @@ fn validate_access_modes(spec: &At<'_>, errors: &mut Errors) {
 
 pub(super) fn validate_claim(claim: &Json, errors: &mut Errors) {
     let empty = Json::new();
-    validate_claim_spec(&At::new(object(claim, "spec").unwrap_or(&empty), "spec"), errors);
+    validate_claim_spec(&ObjectAt::new(object(claim, "spec").unwrap_or(&empty), "spec"), errors);
 }
 
-/// The spec of a claim, or of a template for claims.
-pub(super) fn validate_claim_spec(spec: &At<'_>, errors: &mut Errors) {
+/// Validates the spec of a claim or of a claim template.
+pub(super) fn validate_claim_spec(spec: &ObjectAt<'_>, errors: &mut Errors) {
     validate_access_modes(spec, errors);
     if let Some(selector) = spec.child("selector") {
         super::templates::validate_selector(selector.object, &selector.field.to_string(), errors);
@@ -71,7 +71,7 @@ pub(super) fn validate_claim_update(new: &Json, old: &Json, errors: &mut Errors)
         {
             requests.remove("storage");
         }
-        // A claim may be given a volume and a class once.
+        // The volume and the attributes class of a claim can be set once.
         for key in ["volumeName", "volumeAttributesClassName"] {
             spec.remove(key);
         }
@@ -115,7 +115,7 @@ const SOURCES: [&str; 22] = [
 
 pub(super) fn validate_volume(volume: &Json, errors: &mut Errors) {
     let empty = Json::new();
-    let spec = At::new(object(volume, "spec").unwrap_or(&empty), "spec");
+    let spec = ObjectAt::new(object(volume, "spec").unwrap_or(&empty), "spec");
     validate_access_modes(&spec, errors);
     validate_capacity(&spec, errors);
     let mut sources = SOURCES.iter().filter(|source| spec.has(source));
@@ -147,7 +147,7 @@ pub(super) fn validate_volume(volume: &Json, errors: &mut Errors) {
     spec.choice("volumeMode", &["Block", "Filesystem"], errors);
 }
 
-fn validate_capacity(spec: &At<'_>, errors: &mut Errors) {
+fn validate_capacity(spec: &ObjectAt<'_>, errors: &mut Errors) {
     let Some(capacity) = object(spec.object, "capacity").filter(|capacity| !capacity.is_empty()) else {
         errors.required("spec.capacity", "");
         return errors.not_supported("spec.capacity", Value::Null, &["storage"]);
@@ -162,7 +162,7 @@ fn validate_capacity(spec: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_source(spec: &At<'_>, kind: &str, source: &At<'_>, errors: &mut Errors) {
+fn validate_source(spec: &ObjectAt<'_>, kind: &str, source: &ObjectAt<'_>, errors: &mut Errors) {
     match kind {
         "hostPath" => super::podvolumes::validate_host_path(source, errors),
         "nfs" => {
@@ -176,7 +176,7 @@ fn validate_source(spec: &At<'_>, kind: &str, source: &At<'_>, errors: &mut Erro
         "local" => {
             let path = source.text("path");
             source.required("path", errors);
-            no_steps_back(path, &source.path("path"), errors);
+            no_backsteps(path, &source.path("path"), errors);
             if !spec.has("nodeAffinity") {
                 errors.required(spec.path("nodeAffinity"), "Local volume requires node affinity");
             }

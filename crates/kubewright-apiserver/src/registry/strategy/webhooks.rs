@@ -1,4 +1,4 @@
-//! Configurations of webhooks: what is filled in and what is refused.
+//! Defaults and validation of webhook configurations.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) static MUTATING: Strategy = Strategy {
     default: |object| default_webhooks(object, true),
     validate: |new, errors| validate(new, None, errors),
     validate_update: |new, old, errors| validate(new, Some(old), errors),
-    warnings: warn_of_reviews,
+    warnings: warn_about_review_rules,
     ..PLAIN
 };
 
@@ -23,13 +23,13 @@ pub(super) static VALIDATING: Strategy = Strategy {
     default: |object| default_webhooks(object, false),
     validate: |new, errors| validate(new, None, errors),
     validate_update: |new, old, errors| validate(new, Some(old), errors),
-    warnings: warn_of_reviews,
+    warnings: warn_about_review_rules,
     ..PLAIN
 };
 
-/// The versions of reviews that a webhook may ask for.
+/// `AdmissionReview` versions that the server can send.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-const HARMLESS: [&str; 2] = ["None", "NoneOnDryRun"];
+const NO_SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 
 fn default_webhooks(object: &mut Json, mutating: bool) {
     for hook in objects_mut(object, "webhooks") {
@@ -52,8 +52,8 @@ fn default_webhooks(object: &mut Json, mutating: bool) {
     }
 }
 
-/// A rule that names a review has no effect: nobody gets between a question and its answer.
-fn warn_of_reviews(configuration: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
+/// Warns about rules for review resources, which are never sent to webhooks.
+fn warn_about_review_rules(configuration: &Json, _: Option<&Json>, warnings: &mut Vec<String>) {
     for (n, hook) in objects(configuration, "webhooks").enumerate() {
         for (m, rule) in objects(hook, "rules").enumerate() {
             let has = |key: &str, wanted: &str| list(rule, key).iter().any(|item| item == wanted);
@@ -80,17 +80,17 @@ fn is_known_version(version: &Value) -> bool {
     VERSIONS.iter().any(|known| version == known)
 }
 
-/// What an old configuration is forgiven: rules that came after it do not lock it in.
+/// Violations of an old configuration that an update may keep (ratcheting).
 #[expect(clippy::struct_excessive_bools, reason = "independent rules")]
-struct Forgiven {
+struct Ratcheting {
     side_effects: bool,
     versions: bool,
     names: bool,
     conditions: bool,
 }
 
-impl Forgiven {
-    fn of(new: &Json, old: Option<&Json>) -> Self {
+impl Ratcheting {
+    fn new(new: &Json, old: Option<&Json>) -> Self {
         let Some(old) = old else {
             return Self { side_effects: false, versions: false, names: false, conditions: false };
         };
@@ -102,7 +102,7 @@ impl Forgiven {
         };
         let conditions = |hook: &&Json| hook.get("matchConditions").cloned();
         Self {
-            side_effects: old.iter().any(|hook| !HARMLESS.contains(&text(hook, "sideEffects"))),
+            side_effects: old.iter().any(|hook| !NO_SIDE_EFFECTS.contains(&text(hook, "sideEffects"))),
             versions: old.iter().any(knows_none),
             names: names.len() < old.len(),
             conditions: new.iter().map(conditions).eq(old.iter().map(conditions)),
@@ -111,14 +111,14 @@ impl Forgiven {
 }
 
 fn validate(new: &Json, old: Option<&Json>, errors: &mut Errors) {
-    let forgiven = Forgiven::of(new, old);
+    let ratcheting = Ratcheting::new(new, old);
     let mut seen = Vec::new();
     for (n, hook) in objects(new, "webhooks").enumerate() {
         let at = format!("webhooks[{n}]");
-        validate_hook(hook, &at, &forgiven, errors);
-        validate_versions(hook, &format!("{at}.admissionReviewVersions"), forgiven.versions, errors);
+        validate_hook(hook, &at, &ratcheting, errors);
+        validate_versions(hook, &format!("{at}.admissionReviewVersions"), ratcheting.versions, errors);
         let name = text(hook, "name");
-        if !forgiven.names && !name.is_empty() {
+        if !ratcheting.names && !name.is_empty() {
             if seen.contains(&name) {
                 errors.duplicate(format!("{at}.name"), name);
             }
@@ -127,7 +127,7 @@ fn validate(new: &Json, old: Option<&Json>, errors: &mut Errors) {
     }
 }
 
-/// Refuses a text that is none of those that there are.
+/// Validates that a string is one of the known values.
 pub(super) fn one_of(parent: &Json, key: &str, at: &str, known: &[&str], errors: &mut Errors) {
     let value = text(parent, key);
     if !value.is_empty() && !known.contains(&value) {
@@ -135,7 +135,7 @@ pub(super) fn one_of(parent: &Json, key: &str, at: &str, known: &[&str], errors:
     }
 }
 
-fn validate_hook(hook: &Json, at: &str, forgiven: &Forgiven, errors: &mut Errors) {
+fn validate_hook(hook: &Json, at: &str, ratcheting: &Ratcheting, errors: &mut Errors) {
     qualified_name(text(hook, "name"), &format!("{at}.name"), errors);
     for (n, rule) in objects(hook, "rules").enumerate() {
         validate_rule(rule, &format!("{at}.rules[{n}]"), errors);
@@ -143,7 +143,7 @@ fn validate_hook(hook: &Json, at: &str, forgiven: &Forgiven, errors: &mut Errors
     one_of(hook, "failurePolicy", at, &["Fail", "Ignore"], errors);
     one_of(hook, "matchPolicy", at, &["Equivalent", "Exact"], errors);
     let classes: &[&str] =
-        if forgiven.side_effects { &["None", "NoneOnDryRun", "Some", "Unknown"] } else { &HARMLESS };
+        if ratcheting.side_effects { &["None", "NoneOnDryRun", "Some", "Unknown"] } else { &NO_SIDE_EFFECTS };
     if text(hook, "sideEffects").is_empty() {
         errors.required(format!("{at}.sideEffects"), &format!("must specify one of {}", classes.join(", ")));
     }
@@ -160,7 +160,7 @@ fn validate_hook(hook: &Json, at: &str, forgiven: &Forgiven, errors: &mut Errors
     }
     one_of(hook, "reinvocationPolicy", at, &["IfNeeded", "Never"], errors);
     validate_client(hook, &format!("{at}.clientConfig"), errors);
-    if !forgiven.conditions {
+    if !ratcheting.conditions {
         validate_conditions(hook, false, &format!("{at}.matchConditions"), errors);
     }
 }
@@ -176,7 +176,7 @@ fn qualified_name(name: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-fn validate_versions(hook: &Json, at: &str, forgiven: bool, errors: &mut Errors) {
+fn validate_versions(hook: &Json, at: &str, ratcheting: bool, errors: &mut Errors) {
     let versions = list(hook, "admissionReviewVersions");
     if versions.is_empty() {
         errors.required(at, &format!("must specify one of {}", VERSIONS.join(", ")));
@@ -192,13 +192,13 @@ fn validate_versions(hook: &Json, at: &str, forgiven: bool, errors: &mut Errors)
             errors.invalid(here.as_str(), version.clone(), &why);
         }
     }
-    if !forgiven && !versions.iter().any(is_known_version) {
+    if !ratcheting && !versions.iter().any(is_known_version) {
         let why = format!("must include at least one of {}", VERSIONS.join(", "));
         errors.invalid(at, Value::Array(versions.to_vec()), &why);
     }
 }
 
-/// A rule of a webhook or a policy: operations, groups, versions, resources, scope.
+/// Validates a rule of a webhook or a policy: operations, groups, versions, resources, scope.
 pub(super) fn validate_rule(rule: &Json, at: &str, errors: &mut Errors) {
     not_beside_wildcard(rule, "operations", "operations", at, errors);
     for (n, operation) in list(rule, "operations").iter().enumerate() {
@@ -305,10 +305,10 @@ fn validate_url(url: &str, at: &str, errors: &mut Errors) {
 }
 
 fn validate_service(service: &Json, at: &str, errors: &mut Errors) {
-    // The real server looks at the namespace where it says name, and the other way round.
-    for (said, looked_at) in [("name", "namespace"), ("namespace", "name")] {
-        if text(service, looked_at).is_empty() {
-            errors.required(format!("{at}.{said}"), "");
+    // kube-apiserver validates the namespace under the field `name` and vice versa.
+    for (field, checked) in [("name", "namespace"), ("namespace", "name")] {
+        if text(service, checked).is_empty() {
+            errors.required(format!("{at}.{field}"), "");
         }
     }
     let port = service.get("port").and_then(Value::as_i64).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Strategies of apps and batch.
+//! Strategies of the apps, batch and autoscaling groups.
 
 use serde_json::{Value, json};
 
 use super::{PLAIN, Strategy, autoscaler, jobs, podspec::default_template, templates};
 use crate::registry::{
     json::{Json, default, default_text, meta, meta_mut, object, object_mut, objects_mut, text},
-    validation::{Errors, at::At},
+    validation::{Errors, at::ObjectAt},
 };
 
 pub(super) static DEPLOYMENT: Strategy = Strategy {
@@ -125,7 +125,7 @@ pub(super) static DAEMON_SET: Strategy = Strategy {
     ..PLAIN
 };
 
-/// A revision is a record: its number may change, what it records may not.
+/// Strategy of controller revisions: the number may change, the data may not.
 pub(super) static CONTROLLER_REVISION: Strategy = Strategy {
     validate: validate_revision,
     validate_update: |new, old, errors| {
@@ -138,7 +138,7 @@ pub(super) static CONTROLLER_REVISION: Strategy = Strategy {
 };
 
 fn validate_revision(revision: &Json, errors: &mut Errors) {
-    let revision = At::new(revision, "");
+    let revision = ObjectAt::new(revision, "");
     revision.not_negative(&["revision"], errors);
     if !revision.has("data") {
         errors.required("data", "data is mandatory");
@@ -186,7 +186,7 @@ pub(super) static JOB: Strategy = Strategy {
     ..PLAIN
 };
 
-/// A job without labels has those of its pods.
+/// Copies the labels of the pod template to a job without labels.
 fn copy_template_labels(job: &mut Json) {
     let labels = job
         .get("spec")
@@ -204,7 +204,7 @@ fn object_is_empty(parent: &Json, key: &str) -> bool {
     object(parent, key).is_none_or(Json::is_empty)
 }
 
-/// A job without a selector of its own selects by its uid.
+/// Sets the selector of a job to its uid, unless it is manual.
 fn select_own_pods(job: &mut Json) {
     let (name, uid) = (text(meta(job), "name").to_owned(), text(meta(job), "uid").to_owned());
     let spec = object_mut(job, "spec");
@@ -252,7 +252,7 @@ pub(super) static AUTOSCALER: Strategy = Strategy {
     ..PLAIN
 };
 
-/// What scaling up and down does when only a part of it was said.
+/// Completes partially specified scaling behaviour with the defaults.
 fn default_behavior(spec: &mut Json) {
     let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) else { return };
     let up = json!({

@@ -1,4 +1,4 @@
-//! One object of a document and where it stands, so that checks read like the list of rules that they are.
+//! JSON object with its field path, for validation functions.
 
 use std::borrow::Cow;
 
@@ -7,82 +7,84 @@ use serde_json::Value;
 use super::{Errors, field::Field};
 use crate::registry::json::{Json, list, object, text};
 
-/// An object and its path.
+/// Object with its field path.
 #[derive(Debug)]
-pub struct At<'a> {
+pub struct ObjectAt<'a> {
     /// The object.
     pub object: &'a Json,
-    /// Where it stands: `spec.containers[0]`.
+    /// The path, such as `spec.containers[0]`.
     pub field: Field<'a>,
 }
 
-/// What an address must be.
+/// Error text for addresses.
 pub const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-/// What a range of addresses must be.
+/// Error text for CIDR blocks.
 pub const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-/// What a number must be that is no amount of debts.
+/// Error text for negative numbers.
 pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
-/// What a port must be.
+/// Error text for ports.
 pub const PORT: &str = "must be between 1 and 65535, inclusive";
 
-impl<'a> At<'a> {
-    /// An object at a path.
+impl<'a> ObjectAt<'a> {
+    /// Creates an object at a path.
     pub fn new(object: &'a Json, field: impl Into<Cow<'a, str>>) -> Self {
         Self { object, field: Field::new(field) }
     }
 
-    /// The path of one of its fields; the object's own fields stand alone at the top.
+    /// Returns the path of a field; fields of the root have no prefix.
     pub fn path(&self, key: &'a str) -> Field<'a> {
         self.field.child(key)
     }
 
-    /// An object below.
-    pub fn child(&self, key: &'a str) -> Option<At<'a>> {
-        object(self.object, key).map(|child| At { object: child, field: self.path(key) })
+    /// Returns an object field.
+    pub fn child(&self, key: &'a str) -> Option<ObjectAt<'a>> {
+        object(self.object, key).map(|child| ObjectAt { object: child, field: self.path(key) })
     }
 
-    /// The objects of a list below.
-    pub fn each(&self, key: &'a str) -> impl Iterator<Item = At<'a>> {
+    /// Returns the objects of a list field.
+    pub fn each(&self, key: &'a str) -> impl Iterator<Item = ObjectAt<'a>> {
         let list = self.list(key);
-        // Most lists are not there, and need no path.
+        // Most lists are absent and need no path.
         let path = (!list.is_empty()).then(|| self.path(key));
         let objects = list.iter().filter_map(Value::as_object);
-        objects.enumerate().filter_map(move |(n, object)| Some(At { object, field: path.as_ref()?.item(n) }))
+        objects
+            .enumerate()
+            .filter_map(move |(n, object)| Some(ObjectAt { object, field: path.as_ref()?.item(n) }))
     }
 
-    /// Whether a field is there and not null.
+    /// Returns whether a field is present and not null.
     pub fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// A text, empty when it is not there.
+    /// Returns a string field, empty if absent.
     pub fn text(&self, key: &str) -> &'a str {
         text(self.object, key)
     }
 
-    /// A list, empty when it is not there.
+    /// Returns a list field, empty if absent.
     pub fn list(&self, key: &str) -> &'a [Value] {
         list(self.object, key)
     }
 
-    /// A whole number.
+    /// Returns an integer field.
     pub fn number(&self, key: &str) -> Option<i64> {
         self.object.get(key).and_then(Value::as_i64)
     }
 
-    /// Whether a field is true.
+    /// Returns whether a field is true.
     pub fn is(&self, key: &str) -> bool {
         self.object.get(key).and_then(Value::as_bool) == Some(true)
     }
 
-    /// The text must be there.
+    /// Validates that a string field is present.
     pub fn required(&self, key: &'a str, errors: &mut Errors) {
         if self.text(key).is_empty() {
             errors.required(self.path(key), "");
         }
     }
 
-    /// The text must be one of these, or not be there.
+    /// Validates that a string field is absent or one of the allowed values.
     pub fn choice(&self, key: &'a str, allowed: &[&str], errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() && !allowed.contains(&value) {
@@ -90,7 +92,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The text must follow a rule, or not be there.
+    /// Validates that a string field is absent or conforms to a rule.
     pub fn named(&self, key: &'a str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
         let value = self.text(key);
         if !value.is_empty() {
@@ -100,7 +102,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The numbers must not be negative.
+    /// Validates that integer fields are not negative.
     pub fn not_negative(&self, keys: &[&'a str], errors: &mut Errors) {
         for key in keys {
             if let Some(number) = self.number(key).filter(|number| *number < 0) {
@@ -109,7 +111,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A port by number or by name.
+    /// Validates a port number or name.
     pub fn port(&self, key: &'a str, errors: &mut Errors) {
         match self.object.get(key) {
             Some(Value::String(name)) => {
@@ -126,7 +128,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// What was given when the object was made stays.
+    /// Validates that a field is unchanged.
     pub fn immutable(&self, old: &Json, key: &'a str, errors: &mut Errors) {
         if self.object.get(key) != old.get(key) {
             let value = self.object.get(key).cloned().unwrap_or_default();
@@ -135,22 +137,22 @@ impl<'a> At<'a> {
     }
 }
 
-/// A path inside of something else: not absolute, and not out of it.
+/// Validates a relative path without `..`.
 pub fn local_path(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid(field, path, "must be a relative path");
     }
-    no_steps_back(path, field, errors);
+    no_backsteps(path, field, errors);
 }
 
-/// A path without `..` in it.
-pub fn no_steps_back(path: &str, field: &Field<'_>, errors: &mut Errors) {
+/// Validates a path without `..`.
+pub fn no_backsteps(path: &str, field: &Field<'_>, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid(field, path, "must not contain '..'");
     }
 }
 
-/// An address as 128 bits, with the length of its prefix.
+/// Parses a CIDR block into 128 address bits and the prefix length.
 pub fn parse_cidr(text: &str) -> Option<(u128, u32)> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
@@ -168,9 +170,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_name_the_field_from_the_top() {
+    fn paths_start_at_the_root() {
         let value = json!({"a": {"list": [{"x": "no"}]}, "n": -1});
-        let top = At::new(value.as_object().unwrap(), "");
+        let top = ObjectAt::new(value.as_object().unwrap(), "");
         let mut errors = Errors::default();
         top.not_negative(&["n", "absent"], &mut errors);
         for item in top.child("a").unwrap().each("list") {
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_needs_an_address_and_a_length_that_fits_it() {
+    fn a_cidr_needs_an_address_and_a_valid_prefix_length() {
         assert!(parse_cidr("10.0.0.0/8").is_some() && parse_cidr("2001:db8::/64").is_some());
         for bad in ["10.0.0.0", "10.0.0.0/33", "x/8", "::/129"] {
             assert!(parse_cidr(bad).is_none(), "{bad}");

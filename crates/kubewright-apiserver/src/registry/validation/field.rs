@@ -1,19 +1,19 @@
-//! Where something stands in an object, written only when there is something to say about it: a check of a pod passes a
-//! hundred places, and hardly ever has to name one.
+//! Field paths that are formatted only for errors: validating a pod visits a hundred fields and rarely
+//! reports one.
 
 use std::{borrow::Cow, fmt};
 
-/// One step further into an object.
+/// Step of a path.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-/// The steps that are kept apart; further ones are written together with those before.
+/// Steps stored inline; further ones are formatted together with those before.
 const STEPS: usize = 10;
 
-/// A path such as `spec.containers[0].image`; empty for the object itself.
+/// Field path such as `spec.containers[0].image`; empty for the object itself.
 #[derive(Debug, Clone)]
 pub struct Field<'a> {
     start: Cow<'a, str>,
@@ -22,18 +22,18 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A path as it is written.
+    /// Creates a path from text.
     pub fn new(path: impl Into<Cow<'a, str>>) -> Self {
         Self { start: path.into(), steps: [Step::Index(0); STEPS], taken: 0 }
     }
 
-    /// A field of what stands here.
+    /// Returns the path of a field.
     #[must_use]
     pub fn child(&self, key: &'a str) -> Self {
         self.step(Step::Key(key))
     }
 
-    /// An item of the list that stands here.
+    /// Returns the path of a list item.
     #[must_use]
     pub fn item(&self, index: usize) -> Self {
         self.step(Step::Index(index))
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_as_the_steps_that_led_there() {
+    fn a_path_is_formatted_from_its_steps() {
         let top = Field::new("");
         assert_eq!(top.to_string(), "");
         assert_eq!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_any_length_is_written() {
+    fn a_path_of_any_length_is_formatted() {
         let (mut field, mut text) = (Field::new("a"), "a".to_owned());
         for n in 0..3 * STEPS {
             field = field.child("b").item(n);

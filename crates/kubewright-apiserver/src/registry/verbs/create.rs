@@ -13,7 +13,7 @@ use crate::{
         json::{meta, meta_mut, text},
         objectmeta,
         semantics::Manager,
-        strategy::Preparing,
+        strategy::PrepareContext,
         validation::Errors,
     },
     status::Status,
@@ -140,7 +140,7 @@ impl Registry {
         if ty.subresource("status").is_some() && !ty.strategy.keeps_status {
             object.remove("status");
         }
-        (ty.strategy.prepare_create)(object, &Preparing { now, user: call.user });
+        (ty.strategy.prepare_create)(object, &PrepareContext { now, user: call.user });
         super::resettle(self, ty, object);
         self.allocator.prepare_create(self, call, object)?;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use kubewright::ObjectKey;
+use kubewright_core::ObjectKey;
 use serde_json::{Map, Value, json};
 
 use super::options::{ListOptions, Match, Selection};

@@ -216,7 +216,7 @@ impl Selection {
     }
 
     /// Whether one object is.
-    pub fn matches(&self, key: &kubewright::ObjectKey, object: &Object) -> bool {
+    pub fn matches(&self, key: &kubewright_core::ObjectKey, object: &Object) -> bool {
         if !self.labels.matches(|label| object.meta.label(label)) {
             return false;
         }

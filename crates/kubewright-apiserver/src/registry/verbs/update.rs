@@ -132,7 +132,7 @@ impl Registry {
         let draft = ty.draft(&self.to_stored(call, new.clone()));
         // A write that changes nothing is no write.
         let same = draft.clone().preview(Some(stored.revision));
-        let version = |object: &Object| object.meta.written.as_ref().map(|by| by.version.clone());
+        let version = |object: &Object| object.meta.stored_version.as_ref().map(|by| by.version.clone());
         if same.bytes() == stored.bytes() && version(&same) == version(stored) {
             return Ok(Some(Arc::clone(stored)));
         }
@@ -207,7 +207,7 @@ impl Registry {
         stored: &Arc<Object>,
         old: &Json,
         new: &Json,
-        key: &kubewright::ObjectKey,
+        key: &kubewright_core::ObjectKey,
     ) -> Option<Arc<Object>> {
         // Clients see the object that they wrote, under the version that they wrote over.
         let shown =

@@ -46,7 +46,7 @@ impl Registry {
     pub fn watch(&self, call: &Call<'_>, options: &ListOptions) -> Result<Answer, Status> {
         let selection = options.selection(call.ty, call.name)?;
         let revision = super::options::revision(&options.resource_version).map_err(Status::internal)?;
-        let feed = self.storage.feed(&call.ty.storage);
+        let history = self.storage.history(&call.ty.storage);
         let snapshot = self.storage.committed();
         let namespace = if call.ty.namespaced() { call.namespace } else { "" };
         let begins_with_state = options.initial_events.unwrap_or(revision == 0);
@@ -70,7 +70,7 @@ impl Registry {
         } else {
             revision
         };
-        let cursor = Cursor::after(feed, from).map_err(|expired| Status::expired(expired.to_string()));
+        let cursor = Cursor::after(history, from).map_err(|expired| Status::expired(expired.to_string()));
         Ok(Answer::Watch(WatchAnswer {
             ty: Arc::clone(call.ty),
             initial,

@@ -1,4 +1,4 @@
-//! Configuration, events and cluster plumbing.
+//! Printers of configuration types, events, and admission and scheduling types.
 
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ pub(super) static POLICY_BINDING: Printer =
         vec![name(o).into(), text_at(o, &["spec", "policyName"]).into(), param.into(), age(o, now)]
     });
 
-/// For types that have no columns of their own.
+/// Printer of types with name and creation time only.
 pub(super) static CREATED: Printer =
     printer(&[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }], |o, _| {
         vec![name(o).into(), text(meta(o), "creationTimestamp").into()]

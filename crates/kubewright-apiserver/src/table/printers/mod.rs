@@ -1,4 +1,4 @@
-//! The printers of built-in types.
+//! Printers of built-in types.
 
 mod config;
 mod pods;
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::registry::json::{Json, at, list, meta, name, object, objects, text};
 
-/// How objects of a type become rows.
+/// Columns and cell functions of a type.
 pub(super) struct Printer {
     /// The columns.
     pub(super) columns: &'static [Column],
-    /// The cells of one object, one per column.
+    /// Returns the cells of an object, one per column.
     pub(super) cells: fn(&Json, Timestamp) -> Vec<Value>,
-    /// The conditions of its row.
+    /// Returns the conditions of a row.
     pub(super) conditions: fn(&Json) -> Option<Value>,
 }
 
@@ -39,8 +39,8 @@ static FALLBACK: Printer =
 
 static NAMED: Printer = printer(&[NAME, AGE], |object, now| vec![name(object).into(), age(object, now)]);
 
-/// The printer of a type.
-pub(super) fn of(group: &str, kind: &str) -> &'static Printer {
+/// Returns the printer of a type.
+pub(super) fn for_kind(group: &str, kind: &str) -> &'static Printer {
     match (group, kind) {
         ("", "Pod") => &pods::POD,
         ("", "PodTemplate") => &pods::TEMPLATE,
@@ -90,17 +90,17 @@ pub(super) fn of(group: &str, kind: &str) -> &'static Printer {
     }
 }
 
-/// A text, or `<none>`.
+/// Returns a text, or `<none>`.
 fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
 }
 
-/// A whole number under a path; 0 when it is not there.
+/// Returns an integer at a path; 0 if absent.
 fn number_at(object: &Json, path: &[&str]) -> i64 {
     at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// A number or text as text.
+/// Formats a number or text.
 fn shown(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -109,7 +109,7 @@ fn shown(value: Option<&Value>) -> String {
     }
 }
 
-/// Names and images of a pod spec's containers.
+/// Returns names and images of the containers of a pod spec.
 fn containers(spec: Option<&Json>) -> (Value, Value) {
     let of = |key: &str| -> String {
         let all: Vec<&str> =
@@ -119,26 +119,26 @@ fn containers(spec: Option<&Json>) -> (Value, Value) {
     (of("name").into(), of("image").into())
 }
 
-/// A selector as text, `<none>` when it selects nothing in particular.
+/// Formats a selector; `<none>` if it is empty.
 fn selector(value: Option<&Value>) -> Value {
     or_none(
         &value.and_then(Value::as_object).map(crate::registry::actions::selector_text).unwrap_or_default(),
     )
 }
 
-/// A map as `k=v,k=v`.
+/// Formats a map as `k=v,k=v`.
 fn pairs(map: Option<&Json>) -> Value {
     let all: Vec<String> =
         map.into_iter().flatten().map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
     or_none(&all.join(","))
 }
 
-/// The template of a workload.
+/// Returns the pod template of a workload.
 fn template(object_: &Json) -> Option<&Json> {
     object(object_, "spec").and_then(|s| object(s, "template")).and_then(|t| object(t, "spec"))
 }
 
-/// How many elements a list has.
+/// Returns the length of a list.
 fn count(parent: &Json, key: &str) -> usize {
     list(parent, key).len()
 }

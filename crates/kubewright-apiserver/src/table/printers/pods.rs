@@ -1,4 +1,4 @@
-//! Pods and nodes.
+//! Printers of pods, pod templates and nodes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) static POD: Printer = Printer {
     },
 };
 
-/// Why a container is not running, in one word.
+/// Returns why a container is not running, in one word.
 fn container_reason(status: &Json) -> Option<String> {
     let state = object(status, "state")?;
     if let Some(waiting) = object(state, "waiting") {
@@ -54,15 +54,15 @@ fn is(container: &Json, what: &str) -> bool {
     container.get(what).and_then(Value::as_bool) == Some(true)
 }
 
-/// Containers that have been counted so far.
+/// Counters of ready containers and restarts.
 #[derive(Default)]
-struct Tally<'a> {
+struct ContainerCounts<'a> {
     ready: usize,
     restarts: i64,
     last_restart: Option<&'a str>,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> ContainerCounts<'a> {
     fn restarted(&mut self, container: &'a Json) {
         self.restarts += number_at(container, &["restartCount"]);
         let ended = at(container, &["lastState", "terminated", "finishedAt"]).and_then(Value::as_str);
@@ -70,13 +70,13 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// What an unfinished initialisation shows; `None` when it is finished. Init containers that go on running beside the
-/// others count among these once they have started.
+/// Returns the status of an unfinished initialisation; `None` if finished. Sidecars (restartable init
+/// containers) count as containers once they have started.
 fn initialising<'a>(
     spec: &Json,
     status: &'a Json,
-    all: &mut Tally<'a>,
-    beside: &mut Tally<'a>,
+    all: &mut ContainerCounts<'a>,
+    beside: &mut ContainerCounts<'a>,
 ) -> Option<String> {
     for (n, container) in objects(status, "initContainerStatuses").enumerate() {
         all.restarted(container);
@@ -103,12 +103,12 @@ fn initialising<'a>(
     None
 }
 
-/// What the containers of an initialised pod make of its reason.
-fn running<'a>(status: &'a Json, reason: &mut String, tally: &mut Tally<'a>) {
+/// Updates the reason of an initialised pod from its containers.
+fn running<'a>(status: &'a Json, reason: &mut String, counts: &mut ContainerCounts<'a>) {
     let (mut runs, mut failed) = (false, None);
     let statuses: Vec<&Json> = objects(status, "containerStatuses").collect();
     for container in statuses.into_iter().rev() {
-        tally.restarted(container);
+        counts.restarted(container);
         let state = object(container, "state");
         if let Some(why) = container_reason(container) {
             let code = state.and_then(|s| object(s, "terminated")).map(|e| number_at(e, &["exitCode"]));
@@ -118,7 +118,7 @@ fn running<'a>(status: &'a Json, reason: &mut String, tally: &mut Tally<'a>) {
             *reason = why;
         } else if is(container, "ready") && state.is_some_and(|s| s.contains_key("running")) {
             runs = true;
-            tally.ready += 1;
+            counts.ready += 1;
         }
     }
     if reason != "Completed" {
@@ -147,8 +147,8 @@ fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
             "SchedulingGated".clone_into(&mut reason);
         }
     }
-    let (mut tally, mut beside) = (Tally::default(), Tally::default());
-    let initial = initialising(spec, status, &mut tally, &mut beside);
+    let (mut counts, mut beside) = (ContainerCounts::default(), ContainerCounts::default());
+    let initial = initialising(spec, status, &mut counts, &mut beside);
     let initialised = objects(status, "conditions")
         .any(|c| text(c, "type") == "Initialized" && text(c, "status") == "True");
     let starts = initial.is_some();
@@ -156,8 +156,8 @@ fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
         reason = initial;
     }
     if !starts || initialised {
-        tally = beside;
-        running(status, &mut reason, &mut tally);
+        counts = beside;
+        running(status, &mut reason, &mut counts);
     }
     if meta(pod).contains_key("deletionTimestamp") {
         let finished = matches!(text(status, "phase"), "Succeeded" | "Failed");
@@ -167,16 +167,16 @@ fn pod(pod: &Json, now: Timestamp) -> Vec<Value> {
             "Terminating".clone_into(&mut reason);
         }
     }
-    let restarts = match tally {
-        Tally { restarts, last_restart: Some(time), .. } if restarts > 0 => {
+    let restarts = match counts {
+        ContainerCounts { restarts, last_restart: Some(time), .. } if restarts > 0 => {
             format!("{restarts} ({} ago)", since(time, now))
         }
-        Tally { restarts, .. } => restarts.to_string(),
+        ContainerCounts { restarts, .. } => restarts.to_string(),
     };
     let beside = objects(spec, "initContainers").filter(|c| text(c, "restartPolicy") == "Always").count();
     vec![
         name(pod).into(),
-        format!("{}/{}", tally.ready, list(spec, "containers").len() + beside).into(),
+        format!("{}/{}", counts.ready, list(spec, "containers").len() + beside).into(),
         reason.into(),
         restarts.into(),
         age(pod, now),

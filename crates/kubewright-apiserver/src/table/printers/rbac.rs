@@ -1,4 +1,4 @@
-//! Bindings and signing requests.
+//! Printers of role bindings and certificate signing requests.
 
 use serde_json::Value;
 

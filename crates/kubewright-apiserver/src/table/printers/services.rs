@@ -1,4 +1,4 @@
-//! Services and what routes to them.
+//! Printers of services, endpoints, ingresses and network policies.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Volumes, claims and classes.
+//! Printers of volumes, claims and storage classes.
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub(super) static CLAIM: Printer = printer(
         } else {
             text_at(claim, &["status", "phase"])
         };
-        // What a claim has, not what it asks for.
+        // The actual capacity of a claim, not the requested one.
         let bound = object(claim, "status").filter(|_| !volume.is_empty());
         let capacity = bound.and_then(|s| at(s, &["capacity", "storage"]));
         vec![

@@ -1,4 +1,4 @@
-//! Workloads.
+//! Printers of workloads.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kubewright::{
     cache::{Event, Lazy},
     client::ResourceInfo,
-    manager::{Prepare, RunContext, Runnable, Stage},
+    manager::{RunContext, Runnable, RunnableFuture, Stage},
     queue::RateLimitingQueue,
 };
 use parking_lot::Mutex;
@@ -74,7 +74,7 @@ impl Runnable for Collector {
         Stage::Elected
     }
 
-    fn run(self: Box<Self>, cx: RunContext) -> Prepare<'static> {
+    fn run(self: Box<Self>, cx: RunContext) -> RunnableFuture<'static> {
         Box::pin(async move {
             let mut workers = JoinSet::new();
             for _ in 0..WORKERS {

@@ -217,7 +217,7 @@ impl Sweeper {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api = api_of(self.client.clone(), &live.resource, meta.namespace.as_deref());
         let name = meta.name.as_deref().unwrap_or_default();
-        gone_is_fine(api.patch_metadata(name, &params, &Patch::Merge(patch)).await)
+        ignore_not_found(api.patch_metadata(name, &params, &Patch::Merge(patch)).await)
     }
 
     async fn delete(&self, live: &Live, propagation: Propagation) -> Result<(), Error> {
@@ -235,7 +235,7 @@ impl Sweeper {
             ..DeleteParams::default()
         };
         let api = api_of(self.client.clone(), &live.resource, meta.namespace.as_deref());
-        gone_is_fine(api.delete(meta.name.as_deref().unwrap_or_default(), &params).await)
+        ignore_not_found(api.delete(meta.name.as_deref().unwrap_or_default(), &params).await)
     }
 }
 
@@ -243,7 +243,7 @@ fn finalizers(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
-fn gone_is_fine<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
+fn ignore_not_found<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
     match answer {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

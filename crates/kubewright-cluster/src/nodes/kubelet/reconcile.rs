@@ -52,7 +52,7 @@ impl Reconciler<Pod> for Kubelet {
         };
         let turn = turn(&pod, Place { host_ip: &host_ip, pod_ip: &pod_ip }, cx.clock().now());
         for note in &turn.notes {
-            self.events.record(&pod.object_ref(&()), note.warning, &note.reason, &note.message);
+            self.events.record(&pod.object_ref(&()), note.event_type, &note.reason, &note.message);
         }
         let client = cx.client().field_owner("kubelet").of::<Pod>();
         if let Some(status) = turn.status {

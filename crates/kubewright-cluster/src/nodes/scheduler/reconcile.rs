@@ -13,6 +13,7 @@ use kube::{
 use kubewright::{
     cache::Event,
     controller::{Controller, EventSink, HandlerContext, Watch},
+    events::EventType,
     prelude::*,
 };
 use parking_lot::Mutex;
@@ -205,7 +206,7 @@ impl Scheduler {
             Err(error) => return Err(error.into()),
         }
         let message = format!("Successfully assigned {space}/{name} to {node}");
-        self.events.record(&pod.object_ref(&()), false, "Scheduled", &message);
+        self.events.record(&pod.object_ref(&()), EventType::Normal, "Scheduled", &message);
         Ok(true)
     }
 
@@ -231,7 +232,7 @@ impl Scheduler {
         let conditions = told.status.get_or_insert_default().conditions.get_or_insert_default();
         conditions.retain(|condition| condition.type_ != "PodScheduled");
         conditions.push(condition);
-        self.events.record(&pod.object_ref(&()), true, "FailedScheduling", &why);
+        self.events.record(&pod.object_ref(&()), EventType::Warning, "FailedScheduling", &why);
         match cx.client().field_owner("kube-scheduler").of::<Pod>().status().update(&told).await {
             Err(error) if error.is_not_found() => Ok(Action::done()),
             written => {

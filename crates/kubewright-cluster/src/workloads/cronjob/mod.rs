@@ -205,7 +205,7 @@ fn start(
 fn job(cron: &CronJob, spec: &CronJobSpec, due: Timestamp, schedule: &Schedule) -> Job {
     let template = spec.job_template.metadata.clone().unwrap_or_default();
     let mut annotations = template.annotations.unwrap_or_default();
-    annotations.insert("batch.kubernetes.io/cronjob-scheduled-timestamp".into(), schedule.written(due));
+    annotations.insert("batch.kubernetes.io/cronjob-scheduled-timestamp".into(), schedule.format(due));
     Job {
         metadata: ObjectMeta {
             name: Some(format!(

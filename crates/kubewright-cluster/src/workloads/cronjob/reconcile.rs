@@ -55,7 +55,7 @@ impl Reconciler<CronJob> for CronJobs {
                     }
                 }
                 Err(error) => {
-                    if !exec::is_namespace_going(&error) {
+                    if !error.is_namespace_terminating() {
                         exec.say(&Note::warning("FailedCreate", format!("Error creating job: {error}")));
                     }
                     return Err(error.into());

@@ -73,7 +73,7 @@ impl Deployments {
         exec: &mut Exec<'_>,
     ) -> Result<()> {
         let name = set.metadata.name.as_deref().unwrap_or_default();
-        if exec::is_namespace_going(error) {
+        if error.is_namespace_terminating() {
             return Ok(());
         }
         if !error.is_already_exists() {

@@ -114,7 +114,8 @@ mod tests {
     #[test]
     fn missing_pods_are_created_from_the_template() {
         let set = replica_set("rs", 3);
-        let plan = plan(&set, &[controlled(pod("a"), &set.metadata)], &[], time(0));
+        let pods = [controlled(pod("a"), &set.metadata)];
+        let plan = plan(&set, &pods, &[], time(0));
         assert_eq!(plan.create.len(), 2);
         assert!(plan.delete.is_empty() && plan.claims.is_empty());
         let made = &plan.create[0];
@@ -129,7 +130,8 @@ mod tests {
         let set = replica_set("rs", 1);
         let mut failed = controlled(pod("a"), &set.metadata);
         failed.status.get_or_insert_default().phase = Some("Failed".into());
-        let plan = plan(&set, &[failed], &[], time(0));
+        let pods = [failed];
+        let plan = plan(&set, &pods, &[], time(0));
         assert_eq!((plan.create.len(), plan.delete.len(), plan.owned.len()), (1, 0, 1));
     }
 
@@ -137,9 +139,11 @@ mod tests {
     fn an_orphan_is_adopted_and_counted_and_a_surplus_goes() {
         let set = replica_set("rs", 1);
         let mine = controlled(pod("a"), &set.metadata);
-        let result = plan(&set, &[pod("orphan")], &[], time(0));
+        let pods = [pod("orphan")];
+        let result = plan(&set, &pods, &[], time(0));
         assert_eq!((result.claims.len(), result.create.len()), (1, 0));
-        let result = plan(&set, &[mine, pod("orphan")], &[], time(0));
+        let pods = [mine, pod("orphan")];
+        let result = plan(&set, &pods, &[], time(0));
         assert_eq!((result.claims.len(), result.delete.len()), (1, 1));
     }
 
@@ -148,7 +152,8 @@ mod tests {
         let set = replica_set("rs", 1);
         let mut stray = controlled(pod("a"), &set.metadata);
         stray.metadata.labels = None;
-        let plan = plan(&set, &[stray], &[], time(0));
+        let pods = [stray];
+        let plan = plan(&set, &pods, &[], time(0));
         let Step::Patch(_, patch) = &plan.claims[0] else { panic!("{:?}", plan.claims) };
         assert_eq!(patch["metadata"]["ownerReferences"][0]["$patch"], "delete");
         assert_eq!(plan.create.len(), 1);
@@ -158,7 +163,8 @@ mod tests {
     fn a_set_that_is_going_creates_nothing() {
         let mut set = replica_set("rs", 2);
         set.metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
-        let plan = plan(&set, &[pod("orphan")], &[], time(0));
+        let pods = [pod("orphan")];
+        let plan = plan(&set, &pods, &[], time(0));
         assert!(plan.create.is_empty() && plan.claims.is_empty());
     }
 

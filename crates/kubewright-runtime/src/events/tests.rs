@@ -1,0 +1,5 @@
+//! Events from recorder to server, in virtual time.
+
+mod correlating;
+mod support;
+mod writing;
