@@ -43,6 +43,11 @@ const SHOWN: &[(&str, &[Shown])] = &[
         ],
     ),
     ("growth", &[less("exponent", "exponent of CPU", Unit::Plain)]),
+    ("alone, cluster-scale growth", &[less("exponent", "exponent of CPU", Unit::Plain)]),
+    (
+        "alone, cluster-scale",
+        &[less("cpu_us_each", "CPU per Pod", Unit::Micros), more("per_s", "Pods/s", Unit::Rate)],
+    ),
     (
         "watch",
         &[

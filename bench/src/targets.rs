@@ -71,6 +71,8 @@ const TARGETS: &[Target] = &[
     at_most("sync of 100,000 small", "cpu_s", "client-go", 0.6),
     at_most("sync of 100,000 small", "cpu_s", "kube-rs", 0.2),
     own("growth", "exponent", 1.1),
+    own("alone, cluster-scale growth", "exponent", 1.1),
+    own("alone, cluster-scale 10000", "cpu_us_each", 1500.0),
     own("relist", "peak_to_steady", 1.3),
     at_most("watch", "cpu_us_each", "client-go", 0.5),
     at_least("queue", "per_s", "client-go", 1.5),

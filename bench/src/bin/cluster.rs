@@ -1,5 +1,5 @@
-//! The cluster in a process: `cluster start | rollout | operator | throughput | fork | hour [N]`. Without arguments all of
-//! them, each so often that the median means something.
+//! The cluster in a process: `cluster start | rollout | operator | throughput | fork | hour [N]`, and
+//! `cluster scale [PODS/NODES…]`. Without arguments all of them, each so often that the median means something.
 //!
 //! | workload | one operation |
 //! |---|---|
@@ -9,15 +9,20 @@
 //! | `throughput` | the same as `operator`, on two threads at once |
 //! | `fork` | a second cluster that begins where one with a thousand `ConfigMap`s is |
 //! | `hour` | an hour of cluster time with nothing to do but heartbeats |
+//! | `scale` | Deployments of 1,000 Pods on 100 nodes, 2,500 on 250 and 10,000 on 1,000, until all Pods run: CPU per Pod |
 //!
-//! Times are of the wall; a cluster's own time is virtual throughout.
+//! Times are of the wall; a cluster's own time is virtual, but for `scale`, which runs on two threads as `kubewright up` does.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Node},
+};
+use kube::api::{ListParams, PostParams};
 use kubewright::{
     Result,
     controller::{Action, Context, Controller},
@@ -27,7 +32,11 @@ use kubewright_bench::report::Report;
 use kubewright_cluster::Cluster;
 use serde_json::json;
 
-const WORKLOADS: [&str; 6] = ["start", "rollout", "operator", "throughput", "fork", "hour"];
+const WORKLOADS: [&str; 7] = ["start", "rollout", "operator", "throughput", "fork", "hour", "scale"];
+/// Pods and nodes of `scale`.
+const SIZES: [(usize, u32); 3] = [(1_000, 100), (2_500, 250), (10_000, 1_000)];
+/// The Deployments that the Pods of `scale` belong to.
+const DEPLOYMENTS: usize = 25;
 const WEB: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -49,6 +58,10 @@ fn main() {
         None => WORKLOADS.map(Into::into).to_vec(),
         Some(one) => vec![one],
     };
+    if workloads == ["scale"] {
+        let sizes: Vec<(usize, u32)> = arguments.filter_map(|size| parse_size(&size)).collect();
+        return scale(if sizes.is_empty() { &SIZES } else { &sizes });
+    }
     let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(50);
     for workload in workloads {
         match workload.as_str() {
@@ -58,6 +71,7 @@ fn main() {
             "throughput" => throughput(4 * count),
             "fork" => each("cluster-fork", count, forked),
             "hour" => each("cluster-hour", count.div_ceil(10), hour),
+            "scale" => scale(&SIZES),
             other => panic!("no workload {other:?}: use one of {WORKLOADS:?}"),
         }
     }
@@ -188,4 +202,87 @@ fn hour() -> Duration {
         cluster.advance(Duration::from_hours(1)).await;
         before.elapsed()
     })
+}
+
+fn parse_size(text: &str) -> Option<(usize, u32)> {
+    let (pods, nodes) = text.split_once('/')?;
+    Some((pods.parse().ok()?, nodes.parse().ok()?))
+}
+
+/// CPU per Pod from Deployment to Running at each size, and the exponent with which the whole grows.
+#[allow(clippy::cast_precision_loss)] // thousands of Pods
+#[allow(clippy::print_stdout)] // the line is what the program is for
+fn scale(sizes: &[(usize, u32)]) {
+    let mut points = Vec::new();
+    for (pods, nodes) in sizes {
+        let each = deploy(*pods, *nodes);
+        points.push((*pods as f64, each * *pods as f64));
+    }
+    if points.len() > 1 {
+        println!(
+            "{}",
+            json!({"bench": "cluster-scale growth", "impl": "kubewright", "exponent": slope(&points)})
+        );
+    }
+}
+
+/// Deploys Pods to a cluster and waits until all run. Returns the microseconds of CPU per Pod.
+fn deploy(pods: usize, nodes: u32) -> f64 {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("there is a runtime").block_on(async {
+        let cluster = Cluster::builder().nodes(nodes).start().await.expect("the cluster starts");
+        let all = kube::Api::<Node>::all(cluster.client());
+        // A node takes Pods when its taint is lifted.
+        wait(async || {
+            let nodes = all.list(&ListParams::default()).await.expect("nodes are listed");
+            let tainted = |node: &&Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
+            nodes.items.len() - nodes.items.iter().filter(tainted).count()
+        }, usize::try_from(nodes).unwrap_or(usize::MAX)).await;
+        let each = pods / DEPLOYMENTS;
+        let deployments = kube::Api::<Deployment>::namespaced(cluster.client(), "default");
+        let report = Report::start(&format!("cluster-scale {pods} Pods on {nodes} nodes"), "kubewright", None);
+        for number in 0..DEPLOYMENTS {
+            let app = format!("web-{number}");
+            let deployment = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app},
+                "spec": {
+                    "replicas": each, "selector": {"matchLabels": {"app": app}},
+                    "template": {
+                        "metadata": {"labels": {"app": app}},
+                        "spec": {"containers": [{
+                            "name": "c", "image": "nginx", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+                        }]},
+                    },
+                },
+            });
+            let deployment = serde_json::from_value(deployment).expect("it is a Deployment");
+            deployments.create(&PostParams::default(), &deployment).await.expect("it is created");
+        }
+        wait(async || {
+            let found = deployments.list(&ListParams::default()).await.expect("Deployments are listed");
+            let ready = found.items.iter().filter_map(|one| one.status.as_ref()?.ready_replicas);
+            ready.filter_map(|ready| usize::try_from(ready).ok()).sum()
+        }, each * DEPLOYMENTS).await;
+        let measured = report.finish(each * DEPLOYMENTS);
+        cluster.stop().await;
+        measured.cpu_us_each
+    })
+}
+
+/// Waits until a number is reached; it is asked for seldom, as that costs CPU too.
+async fn wait(mut number: impl AsyncFnMut() -> usize, wanted: usize) {
+    while number().await < wanted {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// The slope of the line through the logarithms of points.
+#[allow(clippy::cast_precision_loss)] // a few points
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    let mean = |value: fn(&(f64, f64)) -> f64| logs.iter().map(value).sum::<f64>() / logs.len() as f64;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let rise: f64 = logs.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let run: f64 = logs.iter().map(|point| (point.0 - x).powi(2)).sum();
+    rise / run
 }

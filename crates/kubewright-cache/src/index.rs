@@ -13,6 +13,9 @@ use kubewright_core::{ObjectKey, panic_message};
 /// The index by namespace that every informer has.
 pub const NAMESPACE_INDEX: &str = "namespace";
 
+/// The index by controlling owner that [`KindCache`](super::KindCache) adds when it is first looked up.
+pub(super) const CONTROLLER_INDEX: &str = "metadata.ownerReferences.controller";
+
 /// Error of an index function for an object.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -50,7 +53,12 @@ impl IndexValues {
         }
     }
 
-    fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+    /// Adds each of these values.
+    pub fn extend<S: AsRef<str>>(&mut self, values: impl IntoIterator<Item = S>) {
+        values.into_iter().for_each(|value| self.push(value.as_ref()));
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         let mut start = 0;
         self.ends.iter().map(move |end| {
             let value = &self.text[start..*end];
@@ -159,6 +167,17 @@ impl<K: 'static> IndexFn<Lazy<K>> {
         })
     }
 
+    /// The index [`CONTROLLER_INDEX`]: the uid of the controlling owner, or [`orphans_of`] the namespace.
+    pub(super) fn controller() -> Self {
+        Self::with_values(CONTROLLER_INDEX, |object: &Lazy<K>, values| {
+            match object.controller() {
+                Some(controller) => values.push(controller.uid),
+                None => values.push(&orphans_of(object.namespace())),
+            }
+            Ok(())
+        })
+    }
+
     /// Returns the same index for the untyped store.
     pub(super) fn untyped(self) -> IndexFn<Lazy<Untyped>> {
         let function = self.function;
@@ -176,6 +195,11 @@ impl<K: 'static> IndexFn<Lazy<K>> {
             Ok(())
         })
     }
+}
+
+/// The value of [`CONTROLLER_INDEX`] that objects without a controller have. No uid contains a slash.
+pub(super) fn orphans_of(namespace: Option<&str>) -> String {
+    format!("/{}", namespace.unwrap_or_default())
 }
 
 impl<T> Clone for IndexFn<T> {

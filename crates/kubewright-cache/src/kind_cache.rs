@@ -11,10 +11,13 @@ use std::{
 
 use indexmap::IndexMap;
 use kube::Resource;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use super::{IndexFn, Lazy, SharedInformer, StoreError};
+use super::{
+    FieldIndex, IndexFn, IndexRef, Lazy, SharedInformer, StoreError,
+    index::{CONTROLLER_INDEX, orphans_of},
+};
 use kubewright_core::{Object, ObjectKey};
 
 /// The cache of one kind. Cheap to clone.
@@ -27,6 +30,8 @@ struct Shared<K: Resource> {
     /// One informer for all namespaces, or one for each.
     informers: Vec<ScopedInformer<K>>,
     writes: RecordedWrites,
+    /// The addresses of the declared indexes that the informers have. A static has one address, and no other has it.
+    declared: RwLock<Vec<usize>>,
 }
 
 pub(super) struct ScopedInformer<K: Resource> {
@@ -38,7 +43,8 @@ pub(super) struct ScopedInformer<K: Resource> {
 
 impl<K: Object> KindCache<K> {
     pub(super) fn new(dyntype: K::DynamicType, informers: Vec<ScopedInformer<K>>) -> Self {
-        Self { shared: Arc::new(Shared { dyntype, informers, writes: RecordedWrites::default() }) }
+        let (writes, declared) = (RecordedWrites::default(), RwLock::default());
+        Self { shared: Arc::new(Shared { dyntype, informers, writes, declared }) }
     }
 
     /// Creates a cache of this informer alone, which the caller starts.
@@ -94,8 +100,26 @@ impl<K: Object> KindCache<K> {
         informer.store().by_index(super::NAMESPACE_INDEX, namespace).unwrap_or_default()
     }
 
-    /// Returns the objects that have this value in an index.
-    pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
+    /// Returns the number of objects.
+    pub fn len(&self) -> usize {
+        self.informers().map(|informer| informer.store().len()).sum()
+    }
+
+    /// Returns whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the objects that have this value in an index: a declared [`FieldIndex`], or one of this name.
+    pub fn by_index(&self, index: impl Into<IndexRef<K>>, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
+        let index = index.into();
+        if let IndexRef::Declared(index) = index {
+            self.declare_index(index)?;
+        }
+        self.indexed(index.name(), value)
+    }
+
+    fn indexed(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
         let mut found = Vec::new();
         for informer in self.informers() {
             found.extend(informer.store().by_index(index, value)?);
@@ -103,9 +127,56 @@ impl<K: Object> KindCache<K> {
         Ok(found)
     }
 
+    /// The objects whose controlling owner has this uid.
+    pub fn controlled_by(&self, uid: &str) -> Vec<Lazy<K>> {
+        self.by_controller(uid)
+    }
+
+    /// How many objects have a controlling owner with this uid.
+    pub fn count_controlled_by(&self, uid: &str) -> usize {
+        let count = |informer: &SharedInformer<K>| informer.store().count_by_index(CONTROLLER_INDEX, uid);
+        match self.informers().map(count).sum::<Result<usize, _>>() {
+            Ok(count) => count,
+            Err(_) => self.controlled_by(uid).len(),
+        }
+    }
+
+    /// The objects of a namespace that no owner controls.
+    pub fn orphans(&self, namespace: Option<&str>) -> Vec<Lazy<K>> {
+        self.by_controller(&orphans_of(namespace))
+    }
+
+    fn by_controller(&self, value: &str) -> Vec<Lazy<K>> {
+        self.indexed(CONTROLLER_INDEX, value).unwrap_or_else(|_| {
+            // An informer that has the index already keeps it.
+            for informer in self.informers() {
+                let _ = informer.add_index(IndexFn::controller());
+            }
+            self.indexed(CONTROLLER_INDEX, value).unwrap_or_default()
+        })
+    }
+
     /// Adds an index; also while the cache is in use.
     pub fn add_index(&self, index: &IndexFn<Lazy<K>>) -> Result<(), StoreError> {
         self.informers().try_for_each(|informer| informer.add_index(index.clone()))
+    }
+
+    /// Adds a declared index, unless the cache has it; also while the cache is in use.
+    pub fn declare_index(&self, index: &'static FieldIndex<K>) -> Result<(), StoreError> {
+        let address = std::ptr::from_ref(index).addr();
+        if self.shared.declared.read().contains(&address) {
+            return Ok(());
+        }
+        let mut declared = self.shared.declared.write();
+        if declared.contains(&address) {
+            return Ok(());
+        }
+        match self.add_index(&index.index_fn()) {
+            // The index is there; the object that it cannot be computed for is reported by the informer.
+            Ok(()) | Err(StoreError::Index(_)) => declared.push(address),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Returns whether the cache holds at least the state of the server at its start.
@@ -137,10 +208,14 @@ impl<K: Object> KindCache<K> {
         version: Option<u64>,
         deletion: Option<RecordedDeletion>,
     ) {
-        self.shared.writes.record(key, version, deletion, |key, write| {
-            let Some(informer) = self.informer(key.namespace()) else { return true };
-            write.is_observed(informer.store().get_by_key(key).as_ref(), *informer.applied().borrow())
-        });
+        self.shared.writes.record(key, version, deletion, |key, write| self.is_observed(key, write));
+    }
+
+    fn is_observed(&self, key: &ObjectKey, write: &RecordedWrite) -> bool {
+        let Some(informer) = self.informer(key.namespace()) else { return true };
+        let reached = informer.reached();
+        (write.deletion.is_none() && write.version <= reached)
+            || write.is_observed(informer.store().get_by_key(key).as_ref(), reached)
     }
 
     /// As [`caught_up`](Self::caught_up), for all recorded writes of this kind.
@@ -155,7 +230,7 @@ impl<K: Object> KindCache<K> {
                 let any_key = ObjectKey::new(scoped.namespace.as_deref(), "-");
                 self.caught_up(&any_key, NO_TIMEOUT).await;
             }
-            for key in self.shared.writes.keys() {
+            for key in self.shared.writes.unseen(|key, note| self.is_seen(key, note)) {
                 self.caught_up(&key, NO_TIMEOUT).await;
             }
         };
@@ -259,8 +334,12 @@ impl RecordedWrites {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn keys(&self) -> Vec<ObjectKey> {
-        self.writes.lock().by_key.keys().cloned().collect()
+    /// The keys of the notes that the cache has not caught up with; the others are dropped.
+    fn unseen(&self, is_seen: impl Fn(&ObjectKey, &Note) -> bool) -> Vec<ObjectKey> {
+        let mut notes = self.writes.lock();
+        notes.by_key.retain(|key, note| !is_seen(key, note));
+        self.count.store(notes.by_key.len(), Ordering::Release);
+        notes.by_key.keys().cloned().collect()
     }
 
     fn record(

@@ -252,6 +252,11 @@ impl<K> SharedInformer<K> {
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
         self.inner.applied.subscribe()
     }
+
+    /// How far the cache has come.
+    pub(crate) fn reached(&self) -> u64 {
+        *self.inner.applied.borrow()
+    }
 }
 
 impl Inner {

@@ -175,6 +175,11 @@ impl<T: Clone> Store<T> {
         self.inner.objects.by_index(index, value)
     }
 
+    /// Returns the number of objects that have this value in the index.
+    pub fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError> {
+        self.inner.objects.count_by_index(index, value)
+    }
+
     /// Returns the keys of the objects that have this value in the index.
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         self.inner.objects.index_keys(index, value)

@@ -233,6 +233,12 @@ impl<T: Clone> ThreadSafeStore<T> {
         Ok(index.slots(value).iter().map(|slot| inner.value(*slot).clone()).collect())
     }
 
+    /// Returns the number of objects that have this value in the index.
+    pub fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError> {
+        let inner = self.inner.read();
+        Ok(inner.indexes[inner.index_number(index)?].slots(value).len())
+    }
+
     /// Returns the keys of the objects that have this value in the index.
     pub fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         let inner = self.inner.read();

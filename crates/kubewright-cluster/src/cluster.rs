@@ -13,7 +13,7 @@ use kubewright_apiserver::{ApiServer, RunningServer, StartError, clock::VirtualC
 use tokio::task::JoinHandle;
 
 use crate::{
-    Parts,
+    ControllerContext,
     fork::StartOptions,
     harness::{ChangeWatcher, Changes, Journals},
     lifecycle,
@@ -341,48 +341,44 @@ async fn run(
         Server::InProcess(_) | Server::Attached(_) => "",
         Server::Listening(server) => server.certificate(),
     };
-    let parts = Parts::new(&server.client(), clock, certificate);
+    let cluster = ControllerContext::new(&server.client(), clock).with_certificate(certificate);
     let mut manager = Manager::builder(FIELD_MANAGER)
-        .caches(parts.caches())
+        .caches(cluster.caches())
         .clock(clock.clone())
         .signals(false)
         .journal(&journals.controllers)
         .grace(Duration::from_secs(5));
     if controllers == Controllers::All {
-        manager = lifecycle::add(manager, &parts, count > 0);
-        manager = services::add(manager, &parts);
-        manager = volumes::add(manager, &parts);
-        manager = policy::add(manager, &parts);
-        for controller in workloads::controllers(|component| parts.sink(component)) {
-            manager = manager.controller(controller);
+        manager = lifecycle::register(manager, &cluster);
+        if count > 0 {
+            manager = manager.controller(lifecycle::node_health::controller());
         }
+        manager = services::register(manager, &cluster);
+        manager = volumes::register(manager, &cluster);
+        manager = policy::register(manager, &cluster);
+        manager = workloads::register(manager, &cluster);
     }
     if count > 0 {
-        for controller in nodes::controllers(|component| parts.sink(component)) {
-            manager = manager.controller(controller);
-        }
-        manager = manager.runnable(nodes::registration(count, NodeTemplate::default()));
+        manager = nodes::register(manager, &cluster, count, NodeTemplate::default());
         if let Server::Attached(_) = server {
-            // A real control plane has neither the health of simulated nodes nor their volumes.
-            manager = manager.controller(lifecycle::node_health::controller(&parts));
-            for controller in volumes::stand_in::controllers() {
-                manager = manager.controller(controller);
-            }
+            // Simulated nodes need a node lifecycle controller and a provisioner that know them.
+            manager = manager.controller(lifecycle::node_health::controller());
+            manager = volumes::stand_in::register(manager);
         }
     }
     if controllers == Controllers::All {
-        // Last, so that all handlers are registered before the first list.
-        manager = manager.runnable(parts.monitors().clone());
+        // Last, so that every handler is registered before the first kind is listed.
+        manager = manager.runnable(cluster.monitors().clone());
     }
     let manager = manager.build().await.map_err(|error| ClusterError::Controllers(error.into()))?;
     let handle = manager.handle();
     let task = tokio::spawn({
-        let parts = Arc::new(parts);
+        let cluster = Arc::new(cluster);
         async move {
             if let Err(error) = manager.run().await {
                 tracing::error!(%error, "the built-in controllers have stopped");
             }
-            drop(parts);
+            drop(cluster);
         }
     });
     let running = Running { manager: handle.clone(), task };

@@ -7,9 +7,10 @@
 //! - [`Cluster`]: entry point. [`harness`] has the methods for tests, [`test`](macro@test) gives a test its
 //!   cluster.
 //! - [`fork`]: forks and snapshots of clusters.
-//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers by topic.
+//! - [`workloads`], [`lifecycle`], [`services`], [`volumes`], [`policy`]: the controllers by topic, each module with a
+//!   `register` function that adds them to a manager.
 //! - [`nodes`]: the scheduler and simulated kubelets.
-//! - [`Parts`]: shared dependencies of the controllers.
+//! - [`ControllerContext`]: shared dependencies of the controllers.
 
 // The attribute's expansion names this crate, in its own tests too.
 #[cfg(test)]
@@ -34,13 +35,15 @@ macro_rules! __real {
 }
 
 mod cluster;
+mod controller_context;
 pub mod events;
 pub mod fork;
 pub mod harness;
+mod indexes;
 pub mod lifecycle;
 pub mod nodes;
 mod objects;
-mod parts;
+mod pod;
 pub mod policy;
 pub mod services;
 #[cfg(feature = "test")]
@@ -50,11 +53,11 @@ pub mod workloads;
 mod writes;
 
 pub use cluster::{Cluster, ClusterBuilder, ClusterError, Controllers};
+pub use controller_context::ControllerContext;
 pub use fork::ClusterSnapshot;
 pub use harness::{HarnessError, Manifest, Operator};
 #[cfg(feature = "test")]
 pub use kubewright_macros::test;
-pub use parts::Parts;
 
 /// The examples of the README, compiled as doctests.
 #[cfg(doctest)]

@@ -1,48 +1,63 @@
-//! Helpers for built-in objects that several controllers use.
+//! Helpers for metadata, selectors and quantities that all controllers share.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    api::core::v1::{Pod, PodCondition},
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{LabelSelector, OwnerReference},
-    },
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::{
+    api::resource::Quantity,
+    apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference, Time},
 };
 use kube::core::{Selector, SelectorExt};
 use kubewright_apiserver::registry::quantity;
 
-/// Field manager of the built-in controllers.
+/// The field manager of the built-in controllers.
 pub(crate) const FIELD_MANAGER: &str = "kube-controller-manager";
 
-/// Returns the Pod's condition of this type.
-pub(crate) fn pod_condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
+/// The value of a label.
+pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Whether the Pod's `Ready` condition is true.
-pub(crate) fn pod_ready(pod: &Pod) -> bool {
-    pod_condition(pod, "Ready").is_some_and(|condition| condition.status == "True")
+/// The value of an annotation.
+pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// The Pod's phase; empty if it has none.
-pub(crate) fn pod_phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+/// The reference to the controller of an object.
+pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true))
 }
 
-/// Whether the Pod has succeeded or failed.
-pub(crate) fn pod_finished(pod: &Pod) -> bool {
-    matches!(pod_phase(pod), "Succeeded" | "Failed")
+/// Whether `owner` is the controller of the object.
+pub(crate) fn is_controlled_by(meta: &ObjectMeta, owner: &ObjectMeta) -> bool {
+    controller_of(meta).is_some_and(|found| Some(&found.uid) == owner.uid.as_ref())
 }
 
-/// The node that the Pod is bound to.
-pub(crate) fn pod_node(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+/// The reference that makes `owner` the controller of another object.
+pub(crate) fn controller_reference<K: k8s_openapi::Resource>(owner: &ObjectMeta) -> OwnerReference {
+    OwnerReference {
+        api_version: K::API_VERSION.to_owned(),
+        kind: K::KIND.to_owned(),
+        name: owner.name.clone().unwrap_or_default(),
+        uid: owner.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
 }
 
-/// The owner reference with `controller: true`.
-pub(crate) fn controller_of(owners: Option<&Vec<OwnerReference>>) -> Option<&OwnerReference> {
-    owners?.iter().find(|owner| owner.controller == Some(true))
+/// A time as objects have it, in whole seconds.
+pub(crate) fn timestamp(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+/// None for zero, as Go's `omitempty` writes it.
+pub(crate) fn omit_zero(number: i32) -> Option<i32> {
+    (number != 0).then_some(number)
+}
+
+/// The number of items, as statuses have it.
+pub(crate) fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {
+    i32::try_from(items.into_iter().count()).unwrap_or(i32::MAX)
 }
 
 /// Whether the label selector matches; an absent or invalid one matches nothing.
@@ -52,17 +67,6 @@ pub(crate) fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap
     };
     let empty = BTreeMap::new();
     selector.matches(labels.unwrap_or(&empty))
-}
-
-/// Whether the labels contain all of the selector's. An empty selector matches nothing: a Service without one
-/// has no Pods.
-pub(crate) fn selects_all(
-    selector: Option<&BTreeMap<String, String>>,
-    labels: Option<&BTreeMap<String, String>>,
-) -> bool {
-    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else { return false };
-    let Some(labels) = labels else { return false };
-    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 /// The quantity in thousandths, as Go's `MilliValue`; 0 if it is absent or invalid.

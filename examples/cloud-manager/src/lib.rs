@@ -30,17 +30,11 @@ pub use types::{CloudManager, CloudManagerSpec, CloudManagerStatus};
 
 /// The whole operator, for `main`, for tests and for embedding.
 pub fn operator() -> ManagerBuilder {
-    Manager::builder("cloud-manager")
-        .leader_election(true)
-        .events_from("CloudManager")
-        .index::<Deployment>(owned::by_controller())
-        .index::<StatefulSet>(owned::by_controller())
-        .index::<Secret>(owned::by_controller())
-        .controller(
-            Controller::of::<CloudManager>()
-                .owns::<Deployment>()
-                .owns::<StatefulSet>()
-                .owns::<Secret>()
-                .reconcile(controller::reconcile),
-        )
+    Manager::builder("cloud-manager").leader_election(true).events_from("CloudManager").controller(
+        Controller::of::<CloudManager>()
+            .owns::<Deployment>()
+            .owns::<StatefulSet>()
+            .owns::<Secret>()
+            .reconcile(controller::reconcile),
+    )
 }

@@ -1,4 +1,4 @@
-//! Children of a CloudManager, found by an index of the cache, and their clean-up.
+//! Children of a CloudManager, found by their owner, and their clean-up.
 
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -7,19 +7,9 @@ use k8s_openapi::{
         core::v1::Secret,
     },
 };
-use kubewright::{
-    cache::{IndexFn, Lazy},
-    prelude::*,
-};
+use kubewright::{cache::Lazy, prelude::*};
 
 use crate::{CloudManager, database::secret_name};
-
-const BY_CONTROLLER: &str = "controller";
-
-/// Index of objects by the uid of their controller.
-pub fn by_controller<K: 'static>() -> IndexFn<Lazy<K>> {
-    IndexFn::new(BY_CONTROLLER, |object: &Lazy<K>| object.controller().map(|owner| owner.uid.to_owned()))
-}
 
 /// Deletes the children whose names are no longer in the spec.
 pub async fn clean_up(cx: &Context<CloudManager>, manager: &CloudManager) -> Result<()> {
@@ -34,7 +24,7 @@ where
     K: Object + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     let uid = cx.handle().map_or("", Lazy::uid);
-    for child in cx.list::<K>().by_index(BY_CONTROLLER, uid).await? {
+    for child in cx.list::<K>().controller_uid(uid).await? {
         if child.is_deleting() || names.contains(&child.name()) {
             continue;
         }

@@ -19,9 +19,6 @@ use crate::{
     timetable::{Timetable, TimetableError},
 };
 
-/// Index of Jobs by the uid of their controller.
-pub const BY_CONTROLLER: &str = "controller";
-
 /// Starts the due Job of a CronJob and deletes old ones.
 pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
     let Some(cron) = cx.object()?.filter(|cron| cron.metadata.deletion_timestamp.is_none()) else {
@@ -66,8 +63,7 @@ pub async fn reconcile(cx: Context<CronJob>) -> Result<Action> {
 
 /// The Jobs that the CronJob controls.
 async fn children(cx: &Context<CronJob>, cron: &CronJob) -> Result<Vec<Arc<Job>>> {
-    let uid = cron.metadata.uid.as_deref().unwrap_or_default();
-    let jobs = cx.list::<Job>().by_index(BY_CONTROLLER, uid).await?;
+    let jobs = cx.list::<Job>().controlled_by(cron).await?;
     Ok(jobs.iter().map(Lazy::load).collect::<Result<_, _>>()?)
 }
 

@@ -30,23 +30,12 @@ pub mod timetable;
 
 pub use api::{ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus};
 use k8s_openapi::api::batch::v1::Job;
-use kubewright::{
-    cache::{IndexFn, Lazy},
-    manager::ManagerBuilder,
-    prelude::*,
-};
+use kubewright::{manager::ManagerBuilder, prelude::*};
 
 /// The whole operator, for `main`, for tests and for embedding.
 pub fn operator() -> ManagerBuilder {
-    let by_controller = |job: &Lazy<Job>| job.controller().map(|owner| owner.uid.to_owned());
-    Manager::builder("cronjob")
-        .leader_election(true)
-        .index(IndexFn::new(controller::BY_CONTROLLER, by_controller))
-        .controller(
-            // Kubernetes has a controller of the same kind name; metrics should distinguish the two.
-            Controller::of::<CronJob>()
-                .named("cronjob-tutorial")
-                .owns::<Job>()
-                .reconcile(controller::reconcile),
-        )
+    Manager::builder("cronjob").leader_election(true).controller(
+        // Kubernetes has a controller of the same kind name; metrics should distinguish the two.
+        Controller::of::<CronJob>().named("cronjob-tutorial").owns::<Job>().reconcile(controller::reconcile),
+    )
 }

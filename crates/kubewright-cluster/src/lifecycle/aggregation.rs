@@ -4,13 +4,12 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
 use kube::api::Patch;
 use kubewright::{
-    ObjectKey,
-    cache::{Event, Lazy},
-    controller::{Action, Context, Controller, Watch},
+    cache::{Event, FieldIndex, Lazy},
+    controller::{Action, Context, Controller, HandlerContext, Watch},
 };
 use serde_json::json;
 
-use crate::{Parts, objects::selects};
+use crate::objects::selects;
 
 /// Whether a role's rules are the sum of others'.
 pub fn is_aggregate(role: &ClusterRole) -> bool {
@@ -38,17 +37,24 @@ pub fn plan<'a>(
     (role.rules.as_deref().unwrap_or_default() != rules).then_some(rules)
 }
 
+/// The roles that are aggregates, under one value.
+static AGGREGATES: FieldIndex<ClusterRole> = FieldIndex::new("aggregationRule", |role, values| {
+    values.extend(is_aggregate(&*role.load()?).then_some(AGGREGATE));
+    Ok(())
+});
+const AGGREGATE: &str = "true";
+
 /// The controller that keeps aggregates up to date.
-pub fn controller(parts: &Parts) -> Controller {
-    let roles = parts.caches().of::<ClusterRole>();
-    let aggregates = move |_: &Lazy<ClusterRole>| -> Vec<ObjectKey> {
-        let aggregate = |role: &Lazy<ClusterRole>| role.load().is_ok_and(|role| is_aggregate(&role));
-        roles.list().into_iter().filter(aggregate).map(|role| role.key().clone()).collect()
+pub fn controller() -> Controller {
+    let aggregates = |_: &Event<ClusterRole>, cx: &HandlerContext| {
+        let aggregates = cx.cache::<ClusterRole>().by_index(&AGGREGATES, AGGREGATE).unwrap_or_default();
+        cx.add_all(aggregates.iter().map(|role| role.key().clone()));
     };
     Controller::of::<ClusterRole>()
         .named("clusterrole-aggregation")
-        // In the beginning every aggregate is looked at anyway, and to look for them at every role is the square of that.
-        .watches(Watch::mapped(aggregates).when(|event: &Event<ClusterRole>| {
+        .index(&AGGREGATES)
+        // In the beginning every aggregate is reconciled anyway.
+        .watches(Watch::handled(aggregates).when(|event: &Event<ClusterRole>| {
             !matches!(event, Event::Added { is_in_initial_list: true, .. })
         }))
         .reconcile(async |cx: Context<ClusterRole>| {

@@ -14,7 +14,7 @@ use kubewright::{
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::Parts;
+use crate::ControllerContext;
 
 /// How long an event stays after it was last written.
 pub const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
@@ -37,8 +37,8 @@ pub fn is_over(event: &Event, now: Timestamp) -> bool {
 }
 
 /// The sweep, as a manager runs it.
-pub fn runnable(parts: &Parts) -> impl Runnable {
-    let client = parts.clients().client();
+pub fn runnable(cluster: &ControllerContext) -> impl Runnable {
+    let client = cluster.clients().client();
     runnable_fn("event-expiry", Stage::Elected, move |cx: RunContext| async move {
         let mut ticks = tokio::time::interval_at(Instant::now() + PERIOD, PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -24,19 +24,18 @@ pub mod token_secrets;
 
 use kubewright::manager::ManagerBuilder;
 
-use crate::Parts;
+use crate::ControllerContext;
 
-/// Adds these controllers to a manager. `node_health` is for clusters whose nodes report.
-pub fn add(manager: ManagerBuilder, parts: &Parts, node_health: bool) -> ManagerBuilder {
-    let manager = manager
-        .runnable(collector::Collector::new(parts))
-        .controller(namespaces::controller(parts))
+/// Adds these controllers to a manager, but for [`node_health`], which is for clusters whose nodes report.
+pub fn register(manager: ManagerBuilder, cluster: &ControllerContext) -> ManagerBuilder {
+    manager
+        .runnable(collector::Collector::new(cluster))
+        .controller(namespaces::controller(cluster))
         .controller(accounts::controller())
-        .controller(root_ca::controller(parts))
-        .controller(token_secrets::controller(parts))
-        .controller(aggregation::controller(parts))
-        .controller(node_ttl::controller(parts))
-        .runnable(pod_gc::runnable(parts))
-        .runnable(expiry::runnable(parts));
-    if node_health { manager.controller(node_health::controller(parts)) } else { manager }
+        .controller(root_ca::controller(cluster))
+        .controller(token_secrets::controller(cluster))
+        .controller(aggregation::controller())
+        .controller(node_ttl::controller())
+        .runnable(pod_gc::runnable(cluster))
+        .runnable(expiry::runnable(cluster))
 }

@@ -1,10 +1,10 @@
-//! Metadata of every object of every kind, kinds that come and go included.
+//! Informers of the metadata of every kind, including kinds that come and go.
 //!
-//! The garbage collector, the namespace controller and quotas look at all kinds alike. Each asks [`Monitors`] to be told
-//! of every change; one informer per kind serves all of them. Definitions of custom resources and of aggregated APIs are
+//! The garbage collector, the namespace controller and quotas look at all kinds alike. Each registers with [`Monitors`]
+//! for every change; one informer per kind serves all of them. Definitions of custom resources and of aggregated APIs are
 //! watched themselves: a change of those is the moment to ask the server again what it serves.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
@@ -12,6 +12,10 @@ use kubewright::{
     Error,
     cache::{Event, ListWatch, Registration, Running, SharedInformer},
     client::{Clients, ResourceInfo},
+    controller::{
+        HandlerContext, Requests,
+        source::{Source, SourceContext, Started},
+    },
     manager::{RunContext, Runnable, RunnableFuture},
 };
 use parking_lot::Mutex;
@@ -21,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// What the cache has of an object of any kind.
 pub type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// Whoever wants to know of every change.
+/// Handler of every change.
 type Listener = Arc<dyn Fn(&Arc<ResourceInfo>, &Event<Metadata>) + Send + Sync>;
 
 /// Kinds whose objects own nothing and are owned by nobody, and come by the thousand.
@@ -66,6 +70,23 @@ impl Monitors {
     /// Tells of every change from now on. To be called before they are [followed](Self::follow), or what was there is missed.
     pub fn listen(&self, listener: impl Fn(&Arc<ResourceInfo>, &Event<Metadata>) + Send + Sync + 'static) {
         self.shared.listeners.lock().push(Arc::new(listener));
+    }
+
+    /// Source of requests from every change of every kind. To be made before the monitors are [followed](Self::follow);
+    /// events before the controller starts are dropped, as it begins with a list of its own kind.
+    pub(crate) fn source(
+        &self,
+        name: &'static str,
+        handle: impl Fn(&Event<Metadata>, &HandlerContext) + Send + Sync + 'static,
+    ) -> impl Source {
+        let context: Arc<OnceLock<HandlerContext>> = Arc::default();
+        let started = Arc::clone(&context);
+        self.listen(move |_, event| {
+            if let Some(cx) = started.get() {
+                handle(event, cx);
+            }
+        });
+        MonitorSource { name, context }
     }
 
     /// Watches all kinds that there are, and waits until they are listed and told of.
@@ -156,6 +177,24 @@ impl Monitors {
             Err(error) if error.is_no_match() => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Source of a controller that handles changes of every kind.
+struct MonitorSource {
+    name: &'static str,
+    /// Set when the controller starts.
+    context: Arc<OnceLock<HandlerContext>>,
+}
+
+impl Source for MonitorSource {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn start(self: Box<Self>, cx: &SourceContext, requests: Requests) -> Started {
+        self.context.get_or_init(|| HandlerContext::new(cx, requests));
+        Started::new((), std::future::ready(Ok(())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nodes that do not report: conditions turn unknown, taints follow the conditions.
+//! The node lifecycle controller: conditions of nodes that do not report turn unknown, taints follow the conditions.
 //!
 //! A kubelet renews its Lease; when it has not for fifty seconds, nobody knows how the node is. The `Ready` condition
 //! then decides two taints, one that keeps new pods away and one that drives running pods off when their patience is
@@ -14,11 +14,11 @@ use k8s_openapi::{
 };
 use kubewright::{
     Error, ObjectKey,
-    cache::{KindCache, Lazy},
+    cache::{Event, Lazy},
     controller::{Action, Context, Controller, Watch},
 };
 
-use crate::{Parts, objects::pod_node};
+use crate::{indexes::PODS_BY_NODE, pod};
 
 /// How long a node may be silent.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(50);
@@ -156,25 +156,38 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 /// The namespace of the nodes' Leases.
 const LEASES: &str = "kube-node-lease";
 
-/// The controller that watches over nodes. For clusters whose nodes report.
-pub fn controller(parts: &Parts) -> Controller {
-    let pods = parts.caches().of::<Pod>();
-    let node_of = |pod: &Lazy<Pod>| -> Option<ObjectKey> {
-        pod.load().ok().and_then(|pod| pod_node(&pod).map(ObjectKey::cluster))
-    };
+/// The node lifecycle controller, for clusters whose nodes report.
+pub fn controller() -> Controller {
     Controller::of::<Node>()
         .named("node-lifecycle")
+        .index(&PODS_BY_NODE)
         .watches(Watch::mapped(|lease: &Lazy<Lease>| {
             (lease.namespace() == Some(LEASES)).then(|| ObjectKey::cluster(lease.name()))
         }))
-        .watches(Watch::mapped(node_of))
-        .reconcile(move |cx: Context<Node>| {
-            let pods = pods.clone();
-            async move { watch_over(&cx, &pods).await }
-        })
+        .watches(Watch::mapped(node_of).when(may_be_evicted))
+        .reconcile(watch_over)
 }
 
-async fn watch_over(cx: &Context<Node>, pods: &KindCache<Pod>) -> Result<Action, Error> {
+fn node_of(pod: &Lazy<Pod>) -> Option<ObjectKey> {
+    pod.load().ok().and_then(|pod| pod::node(&pod).map(ObjectKey::cluster))
+}
+
+/// Whether a Pod came to a node, or tolerates other taints than before: what decides whether it may stay.
+fn may_be_evicted(event: &Event<Pod>) -> bool {
+    match event {
+        Event::Added { .. } => true,
+        Event::Updated { old, new } => match (old.load(), new.load()) {
+            (Ok(old), Ok(new)) => {
+                let tolerations = |pod: &Pod| pod.spec.as_ref().map(|spec| spec.tolerations.clone());
+                pod::node(&old) != pod::node(&new) || tolerations(&old) != tolerations(&new)
+            }
+            _ => true,
+        },
+        Event::Deleted { .. } => false,
+    }
+}
+
+async fn watch_over(cx: Context<Node>) -> Result<Action, Error> {
     let Some(node) = cx.object()? else { return Ok(Action::done()) };
     let lease = cx.get::<Lease>(&ObjectKey::namespaced(LEASES, cx.key().name())).await?;
     let now = cx.clock().now();
@@ -190,11 +203,11 @@ async fn watch_over(cx: &Context<Node>, pods: &KindCache<Pod>) -> Result<Action,
     let mut next = last_heard(&node, lease.as_deref()).map(|heard| heard + GRACE).filter(|at| *at > now);
     let tainted = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
     if tainted.iter().any(|taint| taint.effect == "NoExecute") {
-        for pod in pods.list() {
-            let pod = pod.load()?;
-            if pod_node(&pod) != Some(cx.key().name()) || pod.metadata.deletion_timestamp.is_some() {
+        for pod in cx.list::<Pod>().by_index(&PODS_BY_NODE, cx.key().name()).await? {
+            if pod.is_deleting() {
                 continue;
             }
+            let pod = pod.load()?;
             match evicted_at(&pod, &tainted, now) {
                 Some(at) if at <= now => cx.delete(&*pod).await?,
                 Some(at) => next = Some(next.map_or(at, |held| held.min(at))),

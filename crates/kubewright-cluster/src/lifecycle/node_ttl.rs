@@ -1,4 +1,4 @@
-//! How long a kubelet may keep Secrets and `ConfigMap`s: an annotation that grows with the cluster.
+//! The TTL controller: an annotation that tells kubelets how long to cache Secrets and `ConfigMap`s, by cluster size.
 
 use std::sync::{
     Arc,
@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::Patch;
 use kubewright::{
     cache::Event,
-    controller::{Action, Context, Controller, Requests, Watch},
+    controller::{Action, Context, Controller, HandlerContext, Watch},
 };
 use serde_json::json;
 
-use crate::{Parts, writes::ignore_not_found};
+use crate::writes::ignore_not_found;
 
 /// The annotation, in seconds.
 pub const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
@@ -43,30 +43,35 @@ pub fn plan(node: &Node, seconds: u32) -> Option<String> {
 }
 
 /// The controller that annotates nodes.
-pub fn controller(parts: &Parts) -> Controller {
-    let nodes = parts.caches().of::<Node>();
+pub fn controller() -> Controller {
     let present = Arc::new(AtomicU32::new(0));
-    let all = {
-        let nodes = nodes.clone();
-        // A change of the cluster's size may concern every node.
-        move |event: &Event<Node>, requests: &Requests| {
-            if matches!(event, Event::Added { is_in_initial_list: false, .. } | Event::Deleted { .. }) {
-                nodes.list().iter().for_each(|node| requests.add(node.key().clone()));
+    let resized = {
+        let present = Arc::clone(&present);
+        // A cluster that has crossed a border concerns every node; any other change only the node itself.
+        move |event: &Event<Node>, cx: &HandlerContext| {
+            if matches!(event, Event::Updated { .. }) {
+                return;
+            }
+            let nodes = cx.cache::<Node>();
+            let wanted = seconds(nodes.len(), present.load(Ordering::Relaxed));
+            if present.swap(wanted, Ordering::Relaxed) != wanted {
+                cx.add_all(nodes.list().iter().map(|node| node.key().clone()));
             }
         }
     };
-    Controller::of::<Node>().named("ttl").watches(Watch::handled(all)).reconcile(move |cx: Context<Node>| {
-        let (nodes, present) = (nodes.clone(), Arc::clone(&present));
-        async move {
-            let wanted = seconds(nodes.list().len(), present.load(Ordering::Relaxed));
-            present.store(wanted, Ordering::Relaxed);
-            if let Some(value) = cx.object()?.and_then(|node| plan(&node, wanted)) {
-                let patch = json!({"metadata": {"annotations": {ANNOTATION: value}}});
-                ignore_not_found(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
+    Controller::of::<Node>().named("ttl").watches(Watch::handled(resized)).reconcile(
+        move |cx: Context<Node>| {
+            let present = Arc::clone(&present);
+            async move {
+                let wanted = seconds(cx.own_kind().cache().len(), present.load(Ordering::Relaxed));
+                if let Some(value) = cx.object()?.and_then(|node| plan(&node, wanted)) {
+                    let patch = json!({"metadata": {"annotations": {ANNOTATION: value}}});
+                    ignore_not_found(cx.own_kind().patch(cx.key(), &Patch::Merge(patch)).await)?;
+                }
+                Ok(Action::done())
             }
-            Ok(Action::done())
-        }
-    })
+        },
+    )
 }
 
 #[cfg(test)]

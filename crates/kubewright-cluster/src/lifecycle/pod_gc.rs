@@ -18,10 +18,7 @@ use kubewright::{
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::{
-    Parts,
-    objects::{pod_finished, pod_node},
-};
+use crate::{ControllerContext, pod};
 
 /// The time between two sweeps.
 pub const PERIOD: Duration = Duration::from_secs(20);
@@ -52,7 +49,7 @@ pub struct Sweep {
 /// Plans a sweep. `nodes` are the nodes that there are, `gone` those that have been missing for long enough.
 pub fn plan(pods: &[&Pod], nodes: &BTreeSet<String>, gone: &BTreeSet<String>, now: Timestamp) -> Sweep {
     let mut sweep = Sweep::default();
-    let mut finished: Vec<&Pod> = pods.iter().copied().filter(|pod| pod_finished(pod)).collect();
+    let mut finished: Vec<&Pod> = pods.iter().copied().filter(|pod| pod::is_terminal(pod)).collect();
     if finished.len() > FINISHED_LIMIT {
         finished.sort_by_key(|pod| {
             let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -64,7 +61,7 @@ pub fn plan(pods: &[&Pod], nodes: &BTreeSet<String>, gone: &BTreeSet<String>, no
             .extend(finished[..excess].iter().map(|pod| Removal { pod: (*pod).clone(), status: None }));
     }
     for pod in pods {
-        match pod_node(pod) {
+        match pod::node(pod) {
             None if pod.metadata.deletion_timestamp.is_some() => sweep.remove.push(removal(pod, None)),
             Some(node) if !nodes.contains(node) => {
                 sweep.missing.insert(node.to_owned());
@@ -92,7 +89,7 @@ fn orphaned(pod: &Pod, now: Timestamp) -> PodCondition {
 
 /// A pod that has not finished fails before it goes, so that its controller does not count it as running.
 fn removal(pod: &Pod, condition: Option<PodCondition>) -> Removal {
-    let status = (!pod_finished(pod)).then(|| {
+    let status = (!pod::is_terminal(pod)).then(|| {
         let mut failed = pod.clone();
         let status = failed.status.get_or_insert_default();
         status.phase = Some("Failed".to_owned());
@@ -107,8 +104,8 @@ fn removal(pod: &Pod, condition: Option<PodCondition>) -> Removal {
 }
 
 /// The sweeps, as a manager runs them.
-pub fn runnable(parts: &Parts) -> impl Runnable {
-    let (pods, nodes) = (parts.caches().of::<Pod>(), parts.caches().of::<Node>());
+pub fn runnable(cluster: &ControllerContext) -> impl Runnable {
+    let (pods, nodes) = (cluster.caches().of::<Pod>(), cluster.caches().of::<Node>());
     runnable_fn("pod-garbage-collector", Stage::Elected, move |cx: RunContext| async move {
         // Since when each node has been missing.
         let mut missing: BTreeMap<String, Instant> = BTreeMap::new();

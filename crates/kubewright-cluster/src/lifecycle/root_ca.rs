@@ -12,7 +12,7 @@ use kubewright::{
     controller::{Action, Context, Controller, Watch},
 };
 
-use crate::{Parts, writes::ignore_already_exists};
+use crate::{ControllerContext, writes::ignore_already_exists};
 
 /// The name of the `ConfigMap`.
 pub const NAME: &str = "kube-root-ca.crt";
@@ -47,8 +47,8 @@ pub fn plan(namespace: &str, certificate: &str, existing: Option<&ConfigMap>) ->
 }
 
 /// The controller that keeps the map in every namespace.
-pub fn controller(parts: &Parts) -> Controller {
-    let certificate = Arc::clone(parts.certificate());
+pub fn controller(cluster: &ControllerContext) -> Controller {
+    let certificate = Arc::clone(cluster.certificate());
     Controller::of::<Namespace>()
         .named("root-ca-certificate-publisher")
         .watches(Watch::mapped(|map: &Lazy<ConfigMap>| {

@@ -15,11 +15,11 @@ use k8s_openapi::{
 use kube::api::PostParams;
 use kubewright::{
     Error, ObjectKey,
-    cache::Lazy,
+    cache::FieldIndex,
     controller::{Action, Context, Controller, Watch},
 };
 
-use crate::Parts;
+use crate::ControllerContext;
 
 /// The type of such Secrets.
 pub const TYPE: &str = "kubernetes.io/service-account-token";
@@ -88,17 +88,18 @@ fn put(data: &mut BTreeMap<String, ByteString>, key: &str, value: &[u8]) {
 /// How long a token that does not run out lasts: the longest that can be asked for.
 const FOR_EVER: i64 = 1 << 32;
 
+/// Secrets by the keys of the accounts that they hold a token of.
+static SECRETS_BY_ACCOUNT: FieldIndex<Secret> = FieldIndex::new("account", |secret, values| {
+    let loaded = secret.load()?;
+    values.extend(account_of(&loaded).map(|name| ObjectKey::new(secret.namespace(), name).to_string()));
+    Ok(())
+});
+
 /// The controller that fills such Secrets.
-pub fn controller(parts: &Parts) -> Controller {
-    let (secrets, certificate) = (parts.caches().of::<Secret>(), Arc::clone(parts.certificate()));
-    let of_account = move |account: &Lazy<ServiceAccount>| -> Vec<ObjectKey> {
-        let mine = |secret: &Lazy<Secret>| {
-            secret.load().is_ok_and(|secret| account_of(&secret) == Some(account.name()))
-        };
-        let all = secrets.in_namespace(account.namespace().unwrap_or_default());
-        all.into_iter().filter(mine).map(|secret| secret.key().clone()).collect()
-    };
-    Controller::of::<Secret>().named("serviceaccount-token").watches(Watch::mapped(of_account)).reconcile(
+pub fn controller(cluster: &ControllerContext) -> Controller {
+    let certificate = Arc::clone(cluster.certificate());
+    let accounts = Watch::<ServiceAccount>::by_index(&SECRETS_BY_ACCOUNT);
+    Controller::of::<Secret>().named("serviceaccount-token").watches(accounts).reconcile(
         move |cx: Context<Secret>| {
             let certificate = Arc::clone(&certificate);
             async move {

@@ -29,33 +29,27 @@ mod requests;
 mod scheduler;
 mod script;
 
-use std::sync::Arc;
+use kubewright::manager::ManagerBuilder;
 
-use kubewright::{
-    controller::{Controller, EventSink},
-    manager::Runnable,
-};
+use crate::ControllerContext;
 
 pub use node::NodeTemplate;
 
 /// The annotation of a node that is simulated.
 pub const SIMULATED: &str = "sim.kubewright.dev/node";
 
-/// The scheduler and the kubelets. `events` gives each component of the cluster its recorder, by name.
-pub fn controllers(events: impl Fn(&str) -> Arc<dyn EventSink>) -> Vec<Controller> {
-    vec![
-        scheduler::reconcile::controller(events("default-scheduler")),
-        kubelet::reconcile::controller(events("kubelet")),
-    ]
-}
-
-/// Registers so many nodes and keeps them alive: their leases and the heartbeats in their conditions.
+/// Adds the scheduler, the kubelets and this many nodes to a manager.
 ///
-/// ```
-/// use kubewright_cluster::nodes::{NodeTemplate, registration};
-///
-/// let three = registration(3, NodeTemplate::default().cpu("8").memory("32Gi"));
-/// ```
-pub fn registration(nodes: u32, template: NodeTemplate) -> impl Runnable {
-    heartbeat::runnable(nodes, template)
+/// The nodes are registered when the manager starts and kept alive: their leases, and the heartbeats in their
+/// conditions.
+pub fn register(
+    manager: ManagerBuilder,
+    cluster: &ControllerContext,
+    nodes: u32,
+    template: NodeTemplate,
+) -> ManagerBuilder {
+    manager
+        .controller(scheduler::reconcile::controller(cluster))
+        .controller(kubelet::reconcile::controller(cluster))
+        .runnable(heartbeat::runnable(nodes, template))
 }

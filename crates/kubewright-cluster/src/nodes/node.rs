@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 
 use super::SIMULATED;
-use crate::workloads::pods::stamp;
+use crate::objects::timestamp;
 
 /// How large simulated nodes are, and what they are called.
 ///
@@ -162,8 +162,8 @@ fn conditions(now: Timestamp) -> Vec<NodeCondition> {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| NodeCondition {
         type_: kind.into(),
         status: status.into(),
-        last_heartbeat_time: Some(stamp(now)),
-        last_transition_time: Some(stamp(now)),
+        last_heartbeat_time: Some(timestamp(now)),
+        last_transition_time: Some(timestamp(now)),
         reason: Some(reason.into()),
         message: Some(message.into()),
     };
@@ -242,11 +242,11 @@ mod tests {
         assert_eq!(fresh[0].type_, "NetworkUnavailable");
         assert_eq!(
             (&fresh[1].last_transition_time, &fresh[1].last_heartbeat_time),
-            (&Some(stamp(time(0))), &Some(stamp(time(300))))
+            (&Some(timestamp(time(0))), &Some(timestamp(time(300))))
         );
         assert_eq!(
             (fresh[4].status.as_str(), &fresh[4].last_transition_time),
-            ("True", &Some(stamp(time(300))))
+            ("True", &Some(timestamp(time(300))))
         );
     }
 }

@@ -1,9 +1,9 @@
-//! How much of a node pods ask for.
+//! Resource requests of Pods and allocatable resources of nodes.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
-    api::core::v1::{Container, Node, Pod, PodSpec},
+    api::core::v1::{Container, Node, PodSpec},
     apimachinery::pkg::api::resource::Quantity,
 };
 use kubewright_apiserver::registry::quantity;
@@ -63,27 +63,37 @@ pub(super) fn of(pod: &PodSpec) -> Amounts {
     sum
 }
 
-/// What a node has left when these pods are on it.
-pub(super) fn left<'a>(node: &Node, on_it: impl IntoIterator<Item = &'a Pod>) -> Amounts {
-    let mut left = amounts(node.status.as_ref().and_then(|status| status.allocatable.as_ref()));
-    for pod in on_it {
-        for (name, amount) in pod.spec.as_ref().map(of).unwrap_or_default() {
-            *left.entry(name).or_default() -= amount;
-        }
-    }
-    left
+/// What Pods may ask for on a node.
+pub(super) fn allocatable(node: &Node) -> Amounts {
+    amounts(node.status.as_ref().and_then(|status| status.allocatable.as_ref()))
 }
 
-/// The resources of which a node has too little.
-pub(super) fn lacking(wanted: &Amounts, left: &Amounts) -> Vec<String> {
-    let short =
-        |(name, amount): &(&String, &i128)| **amount > 0 && left.get(*name).copied().unwrap_or(0) < **amount;
+/// Adds what a Pod asks for to what others ask for.
+pub(super) fn charge(sum: &mut Amounts, more: &Amounts) {
+    add(sum, more);
+}
+
+/// Takes what a Pod asks for off what all ask for.
+pub(super) fn discharge(sum: &mut Amounts, less: &Amounts) {
+    for (name, amount) in less {
+        *sum.entry(name.clone()).or_default() -= amount;
+    }
+}
+
+/// The resources of which a node has too little, of what is allocatable and was requested by others.
+pub(super) fn lacking(wanted: &Amounts, allocatable: &Amounts, requested: &Amounts) -> Vec<String> {
+    let amount = |amounts: &Amounts, name: &str| amounts.get(name).copied().unwrap_or(0);
+    let short = |(name, wanted): &(&String, &i128)| {
+        **wanted > 0 && amount(allocatable, name) - amount(requested, name) < **wanted
+    };
     wanted.iter().filter(short).map(|(name, _)| name.clone()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use k8s_openapi::api::core::v1::Pod;
 
     use super::*;
 
@@ -111,7 +121,8 @@ mod tests {
             "resources": {"requests": {"cpu": "600m", "example.com/gpu": "1"}}}]}}))
         .unwrap();
         let wanted = of(pod.spec.as_ref().unwrap());
-        assert_eq!(lacking(&wanted, &left(&node, [])), ["example.com/gpu"]);
-        assert_eq!(lacking(&wanted, &left(&node, [&pod])), ["cpu", "example.com/gpu", "pods"]);
+        let there = allocatable(&node);
+        assert_eq!(lacking(&wanted, &there, &Amounts::new()), ["example.com/gpu"]);
+        assert_eq!(lacking(&wanted, &there, &wanted), ["cpu", "example.com/gpu", "pods"]);
     }
 }

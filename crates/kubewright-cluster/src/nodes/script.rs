@@ -3,9 +3,8 @@
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::objects;
 use kubewright_cron::duration;
-
-use crate::workloads::pods;
 
 /// How a pod behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +26,11 @@ pub(super) struct Script {
 impl Script {
     /// Reads the annotations of a pod. What cannot be understood is as if it were not there.
     pub(super) fn of(pod: &Pod) -> Self {
-        let read = |key: &str| pods::annotation(&pod.metadata, &format!("sim.kubewright.dev/{key}"));
+        let read = |key: &str| objects::annotation(&pod.metadata, &format!("sim.kubewright.dev/{key}"));
         let lasting = |key: &str| read(key).and_then(duration::parse);
         let is = |key: &str| read(key) == Some("true");
         let crashes = is("crash-loop");
-        let of_job = pods::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "Job");
+        let of_job = objects::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "Job");
         let by_itself = match (crashes, of_job) {
             (true, _) => Some(SignedDuration::ZERO),
             (false, true) => Some(SignedDuration::from_secs(1)),

@@ -1,4 +1,4 @@
-//! The controllers of this room.
+//! The quota and disruption controllers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,74 +17,61 @@ use k8s_openapi::{
 use kube::api::ListParams;
 use kubewright::{
     Error, ObjectKey,
-    cache::{Event, KindCache, Lazy},
+    cache::{Event, Lazy},
     client::{ApiStatus, CachedClient, ServerResources},
-    controller::{Action, Context, Controller, Requests, Watch, source},
+    controller::{Action, Context, Controller, HandlerContext, Watch},
     events::Recorder,
 };
-use parking_lot::Mutex;
 
 use super::{
     disruption::{self, Scale},
     quota::{self, Contents, Counted},
 };
 use crate::{
-    Parts,
+    ControllerContext,
+    indexes::{BUDGETS_BY_SELECTOR, PODS_BY_LABEL, possibly_selecting, required_label},
     lifecycle::monitors::api_of,
-    objects::{controller_of, pod_finished, selects},
+    objects::{controller_of, selects},
+    pod,
 };
 
 /// How often a quota is counted again without a reason.
 const RECOUNT: Duration = Duration::from_mins(5);
 
-fn keys_in<K>(cache: &KindCache<K>, namespace: Option<&str>) -> Vec<ObjectKey>
-where
-    K: kubewright::Object,
-{
-    let all = cache.in_namespace(namespace.unwrap_or_default());
-    all.iter().map(|object| object.key().clone()).collect()
-}
-
 /// Counts what quotas limit.
 ///
 /// Admission charges creations as they come, so what matters here are deletions and pods that finish.
-pub fn quotas(parts: &Parts) -> Controller {
-    let quotas = parts.caches().of::<ResourceQuota>();
-    let requests: Arc<Mutex<Option<Requests>>> = Arc::default();
-    let (asked, held) = (Arc::clone(&requests), quotas.clone());
-    parts.monitors().listen(move |_, event| {
-        if matches!(event, Event::Deleted { .. })
-            && let Some(requests) = &*asked.lock()
-        {
-            for key in keys_in(&held, event.object().namespace()) {
-                requests.add(key);
-            }
+pub fn quotas(cluster: &ControllerContext) -> Controller {
+    let contents = cluster.monitors().source("contents", |event, cx| {
+        if matches!(event, Event::Deleted { .. }) {
+            enqueue_quotas(event.object().namespace(), cx);
         }
     });
-    let of_pod = move |event: &Event<Pod>, requests: &Requests| {
+    let of_pod = |event: &Event<Pod>, cx: &HandlerContext| {
         let Event::Updated { old, new } = event else { return };
-        let finished = |pod: &Lazy<Pod>| pod.load().is_ok_and(|pod| pod_finished(&pod));
-        if !finished(old) && finished(new) {
-            for key in keys_in(&quotas, new.namespace()) {
-                requests.add(key);
-            }
+        let is_terminal = |pod: &Lazy<Pod>| pod.load().is_ok_and(|pod| pod::is_terminal(&pod));
+        if !is_terminal(old) && is_terminal(new) {
+            enqueue_quotas(new.namespace(), cx);
         }
     };
-    let parts = parts.clone();
+    let cluster = cluster.clone();
     Controller::of::<ResourceQuota>()
         .named("resourcequota")
         .watches(Watch::handled(of_pod))
-        .source(source::function("contents", move |given: Requests| async move {
-            *requests.lock() = Some(given);
-            std::future::pending::<()>().await;
-        }))
+        .source(contents)
         .reconcile(move |cx: Context<ResourceQuota>| {
-            let parts = parts.clone();
-            async move { count(&cx, &parts).await }
+            let cluster = cluster.clone();
+            async move { count(&cx, &cluster).await }
         })
 }
 
-async fn count(cx: &Context<ResourceQuota>, parts: &Parts) -> Result<Action, Error> {
+/// Enqueues the quotas of a namespace.
+fn enqueue_quotas(namespace: Option<&str>, cx: &HandlerContext) {
+    let quotas = cx.cache::<ResourceQuota>().in_namespace(namespace.unwrap_or_default());
+    cx.add_all(quotas.iter().map(|quota| quota.key().clone()));
+}
+
+async fn count(cx: &Context<ResourceQuota>, cluster: &ControllerContext) -> Result<Action, Error> {
     // The quota is read before its namespace: a creation that is charged in between makes the write a conflict.
     let Some(quota) = cx.own_kind().live().get(cx.key()).await? else { return Ok(Action::done()) };
     let namespace = cx.key().namespace().unwrap_or_default();
@@ -93,7 +80,7 @@ async fn count(cx: &Context<ResourceQuota>, parts: &Parts) -> Result<Action, Err
         pods: all::<Pod>(&live, namespace).await?,
         services: all::<Service>(&live, namespace).await?,
         claims: all::<PersistentVolumeClaim>(&live, namespace).await?,
-        counts: counts(parts, namespace, &quota::tracked(&quota)).await?,
+        counts: counts(cluster, namespace, &quota::tracked(&quota)).await?,
     };
     if let Some(status) = quota::plan(&quota, &contents, cx.clock().now()) {
         let mut changed = (*quota).clone();
@@ -116,7 +103,7 @@ where
 
 /// How many objects there are of each kind; of a kind that is not served, none.
 async fn counts(
-    parts: &Parts,
+    cluster: &ControllerContext,
     namespace: &str,
     kinds: &BTreeSet<Counted>,
 ) -> Result<BTreeMap<Counted, usize>, Error> {
@@ -124,14 +111,14 @@ async fn counts(
     if kinds.is_empty() {
         return Ok(found);
     }
-    let served: Arc<ServerResources> = parts.clients().discovery().resources().await?;
+    let served: Arc<ServerResources> = cluster.clients().discovery().resources().await?;
     let preferred = served.preferred();
     for kind in kinds {
         let known = preferred.iter().find(|known| known.plural == kind.plural && known.group == kind.group);
         let Some(known) = known.filter(|known| known.is_namespaced() && known.supports("list")) else {
             continue;
         };
-        let api = api_of(parts.clients().client(), known, Some(namespace));
+        let api = api_of(cluster.clients().client(), known, Some(namespace));
         match api.list_metadata(&ListParams::default()).await {
             Ok(list) => drop(found.insert(kind.clone(), list.items.len())),
             // A definition that went away since took its objects with it.
@@ -143,9 +130,12 @@ async fn counts(
 }
 
 /// Counts how many pods may be disrupted.
-pub fn budgets(parts: &Parts) -> Controller {
-    let budgets = parts.caches().of::<PodDisruptionBudget>();
-    let of_pod = move |pod: &Lazy<Pod>| -> Vec<ObjectKey> {
+pub fn budgets(cluster: &ControllerContext) -> Controller {
+    let of_pod = |pod: &Lazy<Pod>, cx: &HandlerContext| -> Vec<ObjectKey> {
+        let budgets = possibly_selecting(&cx.cache::<PodDisruptionBudget>(), &BUDGETS_BY_SELECTOR, pod);
+        if budgets.is_empty() {
+            return Vec::new();
+        }
         let Ok(loaded) = pod.load() else { return Vec::new() };
         let covers = |budget: &Lazy<PodDisruptionBudget>| {
             budget.load().is_ok_and(|budget| {
@@ -153,28 +143,36 @@ pub fn budgets(parts: &Parts) -> Controller {
                 selects(selector, loaded.metadata.labels.as_ref())
             })
         };
-        let here = budgets.in_namespace(pod.namespace().unwrap_or_default());
-        here.into_iter().filter(covers).map(|budget| budget.key().clone()).collect()
+        budgets.into_iter().filter(covers).map(|budget| budget.key().clone()).collect()
     };
-    let recorder = parts.recorder("controllermanager");
-    let parts = parts.clone();
-    Controller::of::<PodDisruptionBudget>().named("disruption").watches(Watch::mapped(of_pod)).reconcile(
-        move |cx: Context<PodDisruptionBudget>| {
-            let (parts, recorder) = (parts.clone(), recorder.clone());
-            async move { sync_budget(&cx, &parts, &recorder).await }
-        },
-    )
+    let recorder = cluster.recorder("controllermanager");
+    let cluster = cluster.clone();
+    Controller::of::<PodDisruptionBudget>()
+        .named("disruption")
+        .index(&BUDGETS_BY_SELECTOR)
+        .index(&PODS_BY_LABEL)
+        .watches(Watch::mapped_with(of_pod))
+        .reconcile(move |cx: Context<PodDisruptionBudget>| {
+            let (cluster, recorder) = (cluster.clone(), recorder.clone());
+            async move { sync_budget(&cx, &cluster, &recorder).await }
+        })
 }
 
 async fn sync_budget(
     cx: &Context<PodDisruptionBudget>,
-    parts: &Parts,
+    cluster: &ControllerContext,
     recorder: &Recorder,
 ) -> Result<Action, Error> {
     let Some(budget) = cx.object()? else { return Ok(Action::done()) };
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     let mut pods = Vec::new();
-    for pod in cx.list::<Pod>().namespace(cx.key().namespace().unwrap_or_default()).await? {
+    let list = cx.list::<Pod>().namespace(cx.key().namespace().unwrap_or_default());
+    let labels = selector.and_then(|selector| selector.match_labels.as_ref());
+    let list = match required_label(cx.key().namespace(), labels) {
+        Some(label) => list.by_index(&PODS_BY_LABEL, &label),
+        None => list,
+    };
+    for pod in list.await? {
         let pod = pod.load()?;
         if selects(selector, pod.metadata.labels.as_ref()) {
             pods.push(pod);
@@ -182,16 +180,16 @@ async fn sync_budget(
     }
     pods.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     let mut scales: BTreeMap<String, Scale> = BTreeMap::new();
-    for owner in pods.iter().filter_map(|pod| controller_of(pod.metadata.owner_references.as_ref())) {
+    for owner in pods.iter().filter_map(|pod| controller_of(&pod.metadata)) {
         if !scales.contains_key(&owner.uid)
-            && let Some(scale) = scale_of(cx, parts, owner).await?
+            && let Some(scale) = scale_of(cx, cluster, owner).await?
         {
             scales.insert(owner.uid.clone(), scale);
         }
     }
     let borrowed: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
     let known = |pod: &Pod| {
-        let owner = controller_of(pod.metadata.owner_references.as_ref())?;
+        let owner = controller_of(&pod.metadata)?;
         scales.get(&owner.uid).cloned()
     };
     let now = cx.clock().time().0;
@@ -244,7 +242,7 @@ fn tell_of(recorder: &Recorder, budget: &PodDisruptionBudget, pods: &[&Pod], pla
 /// How many pods a controller wants; `None` when it is gone, or is another of the same name.
 async fn scale_of(
     cx: &Context<PodDisruptionBudget>,
-    parts: &Parts,
+    cluster: &ControllerContext,
     owner: &OwnerReference,
 ) -> Result<Option<Scale>, Error> {
     let key = cx.neighbour(&owner.name);
@@ -256,7 +254,7 @@ async fn scale_of(
         ("apps", "ReplicaSet") => {
             let Some(set) = cx.get::<ReplicaSet>(&key).await? else { return Ok(None) };
             // The Deployment above decides, across its sets.
-            if let Some(above) = controller_of(set.metadata.owner_references.as_ref())
+            if let Some(above) = controller_of(&set.metadata)
                 && above.kind == "Deployment"
                 && let Some(deployment) = cx.get::<Deployment>(&cx.neighbour(&above.name)).await?
                 && deployment.metadata.uid.as_ref() == Some(&above.uid)
@@ -277,13 +275,13 @@ async fn scale_of(
             }))
         }
         _ => {
-            let Some(kind) = parts.monitors().resource(&owner.api_version, &owner.kind).await? else {
+            let Some(kind) = cluster.monitors().resource(&owner.api_version, &owner.kind).await? else {
                 return Ok(None);
             };
             if kind.subresource("scale").is_none() {
                 return Ok(None);
             }
-            let api = api_of(parts.clients().client(), &kind, cx.key().namespace());
+            let api = api_of(cluster.clients().client(), &kind, cx.key().namespace());
             match api.get_scale(&owner.name).await {
                 Ok(found) => {
                     Ok(scale(found.metadata.uid.as_ref(), found.spec.and_then(|spec| spec.replicas)))

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::pod;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::{
@@ -16,8 +17,6 @@ use k8s_openapi::{
         util::intstr::IntOrString,
     },
 };
-
-use crate::objects::pod_ready;
 
 /// How long an evicted pod may take to be marked for deletion before it counts again.
 pub const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
@@ -193,7 +192,7 @@ fn healthy(pods: &[&Pod], disrupted: &BTreeMap<String, Time>, now: Timestamp) ->
         let leaving = pod.metadata.name.as_ref().and_then(|name| disrupted.get(name));
         pod.metadata.deletion_timestamp.is_none()
             && leaving.is_none_or(|since| since.0 + DELETION_TIMEOUT <= now)
-            && pod_ready(pod)
+            && pod::is_ready(pod)
     });
     i32::try_from(counted.count()).unwrap_or(i32::MAX)
 }

@@ -12,9 +12,9 @@ pub mod scope;
 
 use kubewright::manager::ManagerBuilder;
 
-use crate::Parts;
+use crate::ControllerContext;
 
-/// Adds these controllers to a manager.
-pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
-    manager.controller(controllers::quotas(parts)).controller(controllers::budgets(parts))
+/// Adds the quota and disruption controllers to a manager.
+pub fn register(manager: ManagerBuilder, cluster: &ControllerContext) -> ManagerBuilder {
+    manager.controller(controllers::quotas(cluster)).controller(controllers::budgets(cluster))
 }

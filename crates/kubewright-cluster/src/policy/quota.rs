@@ -14,7 +14,7 @@ use k8s_openapi::{
 use kubewright_apiserver::registry::quantity;
 
 use super::{pod_usage, scope};
-use crate::objects::{milli_value, pod_finished};
+use crate::{objects::milli_value, pod};
 
 /// The suffix by which a storage class limits its own claims.
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
@@ -122,7 +122,7 @@ fn counts(pod: &Pod, now: Timestamp) -> bool {
         (Some(at), Some(grace)) => at.0 + SignedDuration::from_secs(grace) < now,
         _ => false,
     };
-    !pod_finished(pod) && !overdue
+    !pod::is_terminal(pod) && !overdue
 }
 
 fn requested(claim: &PersistentVolumeClaim) -> i128 {

@@ -1,4 +1,4 @@
-//! The controllers of this room: they read caches, ask the plans, and write.
+//! The controllers of Services: they read caches, compute plans, and write.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,31 +8,39 @@ use k8s_openapi::api::{
 };
 use kubewright::{
     Error, Object, ObjectKey,
-    cache::{Event, KindCache, Lazy},
+    cache::{Event, FieldIndex, Lazy},
     client::CachedClient,
-    controller::{Action, Context, Controller, Requests, Watch},
+    controller::{Action, Context, Controller, HandlerContext, Watch},
     events::Recorder,
 };
 
 use super::{endpoint, legacy, mirror, slices};
 use crate::{
-    Parts,
-    objects::{pod_node, selects_all},
+    ControllerContext,
+    indexes::{PODS_BY_LABEL, PODS_BY_NODE, SERVICES_BY_SELECTOR, possibly_selecting, required_label},
+    pod,
     writes::ignore_already_exists,
 };
 
-/// Keys of the Services that select a pod.
-fn services_of(services: &KindCache<Service>, pod: &Lazy<Pod>) -> Vec<ObjectKey> {
-    let labels: BTreeMap<String, String> =
-        pod.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let selecting = |service: &Lazy<Service>| {
+/// Keys of the Services that select a Pod.
+fn services_of(pod: &Lazy<Pod>, cx: &HandlerContext) -> Vec<ObjectKey> {
+    let selects = |service: &Lazy<Service>| {
         service.load().is_ok_and(|service| {
-            selects_all(service.spec.as_ref().and_then(|spec| spec.selector.as_ref()), Some(&labels))
+            let mut selector = service.spec.iter().flat_map(|spec| spec.selector.iter().flatten());
+            selector.all(|(key, value)| pod.label(key) == Some(value))
         })
     };
-    let here = services.in_namespace(pod.namespace().unwrap_or_default());
-    here.into_iter().filter(selecting).map(|service| service.key().clone()).collect()
+    let services = possibly_selecting(&cx.cache::<Service>(), &SERVICES_BY_SELECTOR, pod);
+    services.into_iter().filter(selects).map(|service| service.key().clone()).collect()
 }
+
+/// Endpoint slices by the keys of their Services.
+static SLICES_BY_SERVICE: FieldIndex<EndpointSlice> =
+    FieldIndex::new(slices::SERVICE_NAME, |slice, values| {
+        let name = slice.label(slices::SERVICE_NAME);
+        values.extend(name.map(|name| ObjectKey::new(slice.namespace(), name).to_string()));
+        Ok(())
+    });
 
 /// The Service that a slice belongs to, if `manager` looks after it.
 fn service_of(slice: &Lazy<EndpointSlice>, manager: &str) -> Option<ObjectKey> {
@@ -40,33 +48,25 @@ fn service_of(slice: &Lazy<EndpointSlice>, manager: &str) -> Option<ObjectKey> {
     (slice.label(slices::MANAGED_BY) == Some(manager)).then(|| ObjectKey::new(slice.namespace(), name))
 }
 
-/// The pods that a Service selects, in the order of their names.
+/// The Pods that a Service selects, in the order of their names.
 async fn pods_of<K: Object>(cx: &Context<K>, service: &Service) -> Result<Vec<Arc<Pod>>, Error> {
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    let mut pods = Vec::new();
-    for pod in cx.list::<Pod>().namespace(cx.key().namespace().unwrap_or_default()).await? {
-        let pod = pod.load()?;
-        if selects_all(selector, pod.metadata.labels.as_ref()) {
-            pods.push(pod);
-        }
+    let Some(label) = required_label(cx.key().namespace(), selector) else { return Ok(Vec::new()) };
+    let mut list = cx.list::<Pod>().by_index(&PODS_BY_LABEL, &label);
+    for (key, value) in selector.into_iter().flatten() {
+        list = list.label(key, value);
     }
-    pods.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    Ok(pods)
+    let mut pods = list.await?;
+    pods.sort_by(|a, b| a.name().cmp(b.name()));
+    Ok(pods.iter().map(Lazy::load).collect::<Result<_, _>>()?)
 }
 
-/// Slices of a Service by who looks after them, in the order of their names.
+/// Slices of a Service by who manages them, in the order of their names.
 async fn slices_of<K: Object>(cx: &Context<K>, manager: &str) -> Result<Vec<EndpointSlice>, Error> {
-    let list = cx
-        .list::<EndpointSlice>()
-        .namespace(cx.key().namespace().unwrap_or_default())
-        .label(slices::SERVICE_NAME, cx.key().name())
-        .label(slices::MANAGED_BY, manager);
-    let mut found = Vec::new();
-    for slice in list.await? {
-        found.push((*slice.load()?).clone());
-    }
-    found.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    Ok(found)
+    let list = cx.list::<EndpointSlice>().by_index(&SLICES_BY_SERVICE, cx.key().as_str());
+    let mut slices = list.label(slices::MANAGED_BY, manager).await?;
+    slices.sort_by(|a, b| a.name().cmp(b.name()));
+    Ok(slices.iter().map(|slice| slice.load().map(Arc::unwrap_or_clone)).collect::<Result<_, _>>()?)
 }
 
 async fn write(
@@ -90,30 +90,25 @@ async fn write(
     Ok(())
 }
 
-/// Keeps the slices of Services with a selector.
-pub fn endpoint_slices(parts: &Parts) -> Controller {
-    let (services, pods) = (parts.caches().of::<Service>(), parts.caches().of::<Pod>());
-    let recorder = parts.recorder("endpoint-slice-controller");
-    let of_pod = {
-        let services = services.clone();
-        move |pod: &Lazy<Pod>| services_of(&services, pod)
-    };
+/// The endpoint slice controller: keeps the slices of Services with a selector.
+pub fn endpoint_slices(cluster: &ControllerContext) -> Controller {
+    let recorder = cluster.recorder("endpoint-slice-controller");
     // Pods whose node was missing can be placed when it comes.
-    let of_node = move |event: &Event<Node>, requests: &Requests| {
+    let of_node = |event: &Event<Node>, cx: &HandlerContext| {
         if matches!(event, Event::Updated { .. }) {
             return;
         }
-        for pod in pods.list() {
-            if pod.load().is_ok_and(|pod| pod_node(&pod) == Some(event.object().name())) {
-                for key in services_of(&services, &pod) {
-                    requests.add(key);
-                }
-            }
+        for pod in cx.cache::<Pod>().by_index(&PODS_BY_NODE, event.object().name()).unwrap_or_default() {
+            cx.add_all(services_of(&pod, cx));
         }
     };
     Controller::of::<Service>()
         .named("endpointslice")
-        .watches(Watch::mapped(of_pod))
+        .index(&SERVICES_BY_SELECTOR)
+        .index(&SLICES_BY_SERVICE)
+        .index(&PODS_BY_LABEL)
+        .index(&PODS_BY_NODE)
+        .watches(Watch::mapped_with(services_of))
         .watches(Watch::handled(of_node))
         .watches(Watch::mapped(|slice: &Lazy<EndpointSlice>| service_of(slice, slices::MANAGER)))
         .workers(2)
@@ -129,7 +124,7 @@ async fn sync_slices(cx: &Context<Service>, recorder: &Recorder) -> Result<Actio
     };
     let pods = pods_of(cx, &service).await?;
     let mut nodes: BTreeMap<String, Arc<Node>> = BTreeMap::new();
-    for name in pods.iter().filter_map(|pod| pod_node(pod)) {
+    for name in pods.iter().filter_map(|pod| pod::node(pod)) {
         if !nodes.contains_key(name)
             && let Some(node) = cx.get::<Node>(&ObjectKey::cluster(name)).await?
         {
@@ -151,12 +146,13 @@ async fn sync_slices(cx: &Context<Service>, recorder: &Recorder) -> Result<Actio
     Ok(Action::done())
 }
 
-/// Keeps the `Endpoints` of Services with a selector.
-pub fn endpoints(parts: &Parts) -> Controller {
-    let services = parts.caches().of::<Service>();
+/// The endpoints controller: keeps the `Endpoints` of Services with a selector.
+pub fn endpoints() -> Controller {
     Controller::of::<Service>()
         .named("endpoint")
-        .watches(Watch::mapped(move |pod: &Lazy<Pod>| services_of(&services, pod)))
+        .index(&SERVICES_BY_SELECTOR)
+        .index(&PODS_BY_LABEL)
+        .watches(Watch::mapped_with(services_of))
         .watches(Watch::mapped(|endpoints: &Lazy<Endpoints>| [endpoints.key().clone()]))
         .workers(2)
         .reconcile(async |cx: Context<Service>| {
@@ -182,10 +178,11 @@ pub fn endpoints(parts: &Parts) -> Controller {
 }
 
 /// Mirrors `Endpoints` that were written by hand.
-pub fn mirroring(parts: &Parts) -> Controller {
-    let recorder = parts.recorder("endpoint-slice-mirroring-controller");
+pub fn mirroring(cluster: &ControllerContext) -> Controller {
+    let recorder = cluster.recorder("endpoint-slice-mirroring-controller");
     Controller::of::<Endpoints>()
         .named("endpointslicemirroring")
+        .index(&SLICES_BY_SERVICE)
         .watches(Watch::mapped(|service: &Lazy<Service>| [service.key().clone()]))
         .watches(Watch::mapped(|slice: &Lazy<EndpointSlice>| service_of(slice, mirror::MANAGER)))
         .reconcile(move |cx: Context<Endpoints>| {

@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 
-use crate::objects::{pod_condition, pod_finished, pod_node, pod_ready};
+use crate::pod;
 
 /// The value of `clusterIP` that makes a Service headless.
 const HEADLESS: &str = "None";
@@ -58,7 +58,7 @@ pub fn address_types(service: &Service) -> Vec<&'static str> {
 
 /// Whether a pod has or will have addresses to show. A pod that is being deleted is shown as terminating.
 pub fn takes_part(pod: &Pod, terminating_too: bool) -> bool {
-    !pod_finished(pod)
+    !pod::is_terminal(pod)
         && pod.status.as_ref().is_some_and(|status| {
             status.pod_ip.as_ref().is_some_and(|ip| !ip.is_empty())
                 || status.pod_ips.as_ref().is_some_and(|ips| !ips.is_empty())
@@ -94,7 +94,7 @@ pub fn reference(pod: &Pod) -> ObjectReference {
 
 /// The pod as an endpoint of a slice.
 pub fn of(pod: &Pod, node: Option<&Node>, service: &Service, address_type: &str) -> Endpoint {
-    let serving = pod_ready(pod);
+    let serving = pod::is_ready(pod);
     let terminating = pod.metadata.deletion_timestamp.is_some();
     let ready = publishes_not_ready(service) || (serving && !terminating);
     let zone = node.and_then(|node| node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone"));
@@ -106,7 +106,7 @@ pub fn of(pod: &Pod, node: Option<&Node>, service: &Service, address_type: &str)
             terminating: Some(terminating),
         }),
         hostname: hostname(pod, service),
-        node_name: pod_node(pod).map(str::to_owned),
+        node_name: pod::node(pod).map(str::to_owned),
         target_ref: Some(reference(pod)),
         zone: zone.filter(|zone| !zone.is_empty()).cloned(),
         ..Endpoint::default()
@@ -158,7 +158,7 @@ pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
 /// or the Service's creation.
 pub fn last_change(service: &Service, pods: &[&Pod]) -> Option<Timestamp> {
     let created = service.metadata.creation_timestamp.as_ref();
-    let turned = pods.iter().filter_map(|pod| pod_condition(pod, "Ready")?.last_transition_time.as_ref());
+    let turned = pods.iter().filter_map(|pod| pod::condition(pod, "Ready")?.last_transition_time.as_ref());
     turned.chain(created).map(|time| time.0).max()
 }
 

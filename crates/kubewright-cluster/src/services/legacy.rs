@@ -11,7 +11,7 @@ use super::{
     endpoint,
     slices::{HEADLESS, TRIGGER_TIME},
 };
-use crate::objects::{pod_node, pod_ready};
+use crate::pod;
 
 /// The most addresses that an `Endpoints` object lists.
 pub const MAX_ADDRESSES: usize = 1000;
@@ -85,7 +85,7 @@ fn subsets(service: &Service, pods: &[&Pod]) -> Vec<EndpointSubset> {
     let mut served = Served::new();
     for pod in pods.iter().filter(|pod| endpoint::takes_part(pod, published)) {
         // The API refuses an empty node name, so a pod without a node cannot be written down here.
-        let (Some(ip), Some(node)) = (endpoint::addresses(pod, family).into_iter().next(), pod_node(pod))
+        let (Some(ip), Some(node)) = (endpoint::addresses(pod, family).into_iter().next(), pod::node(pod))
         else {
             continue;
         };
@@ -100,7 +100,7 @@ fn subsets(service: &Service, pods: &[&Pod]) -> Vec<EndpointSubset> {
             let (_, ready, waiting) = served
                 .entry(name)
                 .or_insert_with(|| (port.unwrap_or_default(), Addresses::new(), Addresses::new()));
-            let list = if published || pod_ready(pod) { ready } else { waiting };
+            let list = if published || pod::is_ready(pod) { ready } else { waiting };
             list.insert(key.clone(), address.clone());
         };
         let ports = spec.ports.as_deref().unwrap_or_default();

@@ -15,12 +15,12 @@ pub mod slices;
 
 use kubewright::manager::ManagerBuilder;
 
-use crate::Parts;
+use crate::ControllerContext;
 
-/// Adds these controllers to a manager.
-pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
+/// Adds the controllers of Services to a manager.
+pub fn register(manager: ManagerBuilder, cluster: &ControllerContext) -> ManagerBuilder {
     manager
-        .controller(controllers::endpoint_slices(parts))
-        .controller(controllers::endpoints(parts))
-        .controller(controllers::mirroring(parts))
+        .controller(controllers::endpoint_slices(cluster))
+        .controller(controllers::endpoints())
+        .controller(controllers::mirroring(cluster))
 }

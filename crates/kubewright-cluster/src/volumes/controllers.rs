@@ -1,6 +1,6 @@
-//! The controllers of this room.
+//! The volume controllers.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{
     core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod},
@@ -8,8 +8,8 @@ use k8s_openapi::api::{
 };
 use kubewright::{
     Error, ObjectKey,
-    cache::{KindCache, Lazy},
-    controller::{Action, Context, Controller, Watch},
+    cache::{Event, FieldIndex, Lazy},
+    controller::{Action, Context, Controller, HandlerContext, Watch},
     events::Recorder,
 };
 
@@ -18,10 +18,11 @@ use super::{
     matching, protection, provisioner,
 };
 use crate::{
-    Parts,
+    ControllerContext,
+    controller_context::record,
     events::Note,
-    objects::pod_node,
-    parts::tell,
+    indexes::PODS_BY_CLAIM,
+    pod,
     writes::{ignore_already_exists, ignore_not_found},
 };
 
@@ -31,14 +32,27 @@ fn claims_of(pod: &Lazy<Pod>) -> Vec<ObjectKey> {
     protection::claims_of(&loaded).map(|name| ObjectKey::new(pod.namespace(), &name)).collect()
 }
 
-/// The claims that still wait for a volume.
-fn pending(claims: &KindCache<PersistentVolumeClaim>) -> Vec<ObjectKey> {
-    let waits = |claim: &Lazy<PersistentVolumeClaim>| {
-        claim.load().is_ok_and(|claim| {
-            claim.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Bound")
-        })
-    };
-    claims.list().into_iter().filter(waits).map(|claim| claim.key().clone()).collect()
+/// Claims that wait for a volume, under one value.
+static UNBOUND_CLAIMS: FieldIndex<PersistentVolumeClaim> =
+    FieldIndex::new("status.phase", |claim, values| {
+        let loaded = claim.load()?;
+        let phase = loaded.status.as_ref().and_then(|status| status.phase.as_deref());
+        values.extend((phase != Some("Bound")).then_some(UNBOUND));
+        Ok(())
+    });
+const UNBOUND: &str = "Unbound";
+
+/// Volumes by the keys of the claims that they are set aside for; those that are free under [`FREE`].
+static VOLUMES_BY_CLAIM: FieldIndex<PersistentVolume> = FieldIndex::new("spec.claimRef", |volume, values| {
+    let claim = claim_key(&*volume.load()?);
+    values.push(claim.as_ref().map_or(FREE, ObjectKey::as_str));
+    Ok(())
+});
+const FREE: &str = "";
+
+fn enqueue_unbound(cx: &HandlerContext) {
+    let unbound = cx.cache::<PersistentVolumeClaim>().by_index(&UNBOUND_CLAIMS, UNBOUND).unwrap_or_default();
+    cx.add_all(unbound.iter().map(|claim| claim.key().clone()));
 }
 
 fn claim_key(volume: &PersistentVolume) -> Option<ObjectKey> {
@@ -46,46 +60,51 @@ fn claim_key(volume: &PersistentVolume) -> Option<ObjectKey> {
     Some(ObjectKey::new(wanted.namespace.as_deref(), wanted.name.as_deref()?))
 }
 
-/// Finds or makes a volume for every claim.
-pub fn claims(parts: &Parts) -> Controller {
-    let claims = parts.caches().of::<PersistentVolumeClaim>();
-    let of_class = {
-        let claims = claims.clone();
-        move |_: &Lazy<StorageClass>| pending(&claims)
-    };
-    let of_volume = move |volume: &Lazy<PersistentVolume>| -> Vec<ObjectKey> {
-        let Ok(loaded) = volume.load() else { return Vec::new() };
-        match claim_key(&loaded) {
-            Some(key) => vec![key],
-            // A free volume may be what somebody waits for.
-            None => pending(&claims),
+/// The binder: finds or makes a volume for every claim.
+pub fn claims(cluster: &ControllerContext) -> Controller {
+    let of_class = |_: &Event<StorageClass>, cx: &HandlerContext| enqueue_unbound(cx);
+    let of_volume = |event: &Event<PersistentVolume>, cx: &HandlerContext| {
+        let sides = match event {
+            Event::Updated { old, new } => vec![old, new],
+            Event::Added { object, .. } | Event::Deleted { object, .. } => vec![object],
+        };
+        for volume in sides {
+            match volume.load().map(|volume| claim_key(&volume)) {
+                Ok(Some(claim)) => cx.add(claim),
+                // A free volume may be what a claim waits for.
+                Ok(None) => enqueue_unbound(cx),
+                Err(_) => {}
+            }
         }
     };
-    let recorder = parts.recorder("persistentvolume-controller");
+    let recorder = cluster.recorder("persistentvolume-controller");
     Controller::of::<PersistentVolumeClaim>()
         .named("persistentvolume-binder")
-        .watches(Watch::mapped(of_volume))
-        .watches(Watch::mapped(of_class))
+        .index(&UNBOUND_CLAIMS)
+        .index(&VOLUMES_BY_CLAIM)
+        .index(&PODS_BY_CLAIM)
+        .watches(Watch::handled(of_volume))
+        .watches(Watch::handled(of_class))
         .watches(Watch::mapped(claims_of))
         .reconcile({
-            let parts = parts.clone();
+            let cluster = cluster.clone();
             move |cx: Context<PersistentVolumeClaim>| {
-                let (parts, recorder) = (parts.clone(), recorder.clone());
-                async move { Box::pin(sync_claim(&cx, &parts, &recorder)).await }
+                let (cluster, recorder) = (cluster.clone(), recorder.clone());
+                async move { Box::pin(sync_claim(&cx, &cluster, &recorder)).await }
             }
         })
 }
 
 async fn sync_claim(
     cx: &Context<PersistentVolumeClaim>,
-    parts: &Parts,
+    cluster: &ControllerContext,
     recorder: &Recorder,
 ) -> Result<Action, Error> {
     let Some(claim) = cx.object()? else { return Ok(Action::done()) };
     if claim.metadata.deletion_timestamp.is_some() {
         return Ok(Action::done());
     }
-    let volumes = load(&cx.list::<PersistentVolume>().await?)?;
+    let volumes = volumes_for(cx, &claim).await?;
     let class = match matching::claim_class(&claim) {
         "" => None,
         name => cx.get::<StorageClass>(&ObjectKey::cluster(name)).await?,
@@ -103,16 +122,16 @@ async fn sync_claim(
             None => {
                 let name = matching::claim_class(&claim);
                 let text = format!("storageclass.storage.k8s.io {name:?} not found");
-                tell(recorder, &*claim, &Note::warning("ProvisioningFailed", text));
+                record(recorder, &*claim, &Note::warning("ProvisioningFailed", text));
             }
-            Some(class) => provision(cx, parts, recorder, &claim, &class, &consumer).await?,
+            Some(class) => provision(cx, cluster, recorder, &claim, &class, &consumer).await?,
         },
         ClaimStep::Wait(note) => {
             if claim_without_class(&claim) && assign_default(cx, &claim).await? {
                 return Ok(Action::done());
             }
             if let Some(note) = note {
-                tell(recorder, &*claim, &note);
+                record(recorder, &*claim, &note);
             }
             if let Some(changed) = binding::unbound_status(&claim, "Pending") {
                 cx.own_kind().status().update(&changed).await?;
@@ -121,11 +140,28 @@ async fn sync_claim(
         ClaimStep::Lost(note) => {
             if let Some(changed) = binding::unbound_status(&claim, "Lost") {
                 cx.own_kind().status().update(&changed).await?;
-                tell(recorder, &*claim, &note);
+                record(recorder, &*claim, &note);
             }
         }
     }
     Ok(Action::done())
+}
+
+/// The volumes that a claim may be bound to: the one that it names, those set aside for it, and the free ones.
+async fn volumes_for(
+    cx: &Context<PersistentVolumeClaim>,
+    claim: &PersistentVolumeClaim,
+) -> Result<Vec<Arc<PersistentVolume>>, Error> {
+    let mut volumes = Vec::new();
+    if let Some(name) = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()) {
+        volumes.extend(cx.get::<PersistentVolume>(&ObjectKey::cluster(name)).await?);
+    }
+    for value in [cx.key().as_str(), FREE] {
+        volumes.extend(load(&cx.list::<PersistentVolume>().by_index(&VOLUMES_BY_CLAIM, value).await?)?);
+    }
+    let mut names = BTreeSet::new();
+    volumes.retain(|volume| names.insert(volume.metadata.name.clone()));
+    Ok(volumes)
 }
 
 fn load<K>(handles: &[Lazy<K>]) -> Result<Vec<Arc<K>>, Error>
@@ -164,12 +200,10 @@ async fn consumer(
         return Ok(consumer);
     }
     let mut node = claim.metadata.annotations.as_ref().and_then(|map| map.get(SELECTED_NODE)).cloned();
-    for pod in load(&cx.list::<Pod>().namespace(cx.key().namespace().unwrap_or_default()).await?)? {
-        if protection::claims_of(&pod).any(|name| name == cx.key().name()) {
-            match pod_node(&pod) {
-                Some(name) => node = node.or_else(|| Some(name.to_owned())),
-                None => consumer.unscheduled.extend(pod.metadata.name.clone()),
-            }
+    for pod in load(&cx.list::<Pod>().by_index(&PODS_BY_CLAIM, cx.key().as_str()).await?)? {
+        match pod::node(&pod) {
+            Some(name) => node = node.or_else(|| Some(name.to_owned())),
+            None => consumer.unscheduled.extend(pod.metadata.name.clone()),
         }
     }
     consumer.unscheduled.sort();
@@ -205,7 +239,7 @@ async fn bind(
 /// Makes a volume in place of the class's provisioner.
 async fn provision(
     cx: &Context<PersistentVolumeClaim>,
-    parts: &Parts,
+    cluster: &ControllerContext,
     recorder: &Recorder,
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
@@ -226,7 +260,7 @@ async fn provision(
         return Ok(());
     }
     let volume = provisioner::volume(&claim, class, consumer.node.as_ref());
-    let made_by = parts.recorder(&class.provisioner);
+    let made_by = cluster.recorder(&class.provisioner);
     made_by.normal(
         &claim,
         "Provisioning",
@@ -238,26 +272,24 @@ async fn provision(
     Ok(())
 }
 
-/// Keeps the phase of every volume, and lets go of those whose claim is gone.
-pub fn volumes(parts: &Parts) -> Controller {
-    let all = parts.caches().of::<PersistentVolume>();
-    let of_claim = move |claim: &Lazy<PersistentVolumeClaim>| -> Vec<ObjectKey> {
+/// The volume controller: keeps the phase of every volume, and releases those whose claim is gone.
+pub fn volumes(cluster: &ControllerContext) -> Controller {
+    let of_claim = |claim: &Lazy<PersistentVolumeClaim>, cx: &HandlerContext| -> Vec<ObjectKey> {
         let named = claim.load().ok().and_then(|claim| claim.spec.as_ref()?.volume_name.clone());
         let mut keys: Vec<ObjectKey> = named.iter().map(|name| ObjectKey::cluster(name)).collect();
-        for volume in all.list() {
-            if volume.load().is_ok_and(|volume| claim_key(&volume).as_ref() == Some(claim.key())) {
-                keys.push(volume.key().clone());
-            }
-        }
+        let volumes = cx.cache::<PersistentVolume>().by_index(&VOLUMES_BY_CLAIM, claim.key().as_str());
+        keys.extend(volumes.unwrap_or_default().iter().map(|volume| volume.key().clone()));
         keys
     };
-    let recorder = parts.recorder("persistentvolume-controller");
-    Controller::of::<PersistentVolume>().named("persistentvolume").watches(Watch::mapped(of_claim)).reconcile(
-        move |cx: Context<PersistentVolume>| {
+    let recorder = cluster.recorder("persistentvolume-controller");
+    Controller::of::<PersistentVolume>()
+        .named("persistentvolume")
+        .index(&VOLUMES_BY_CLAIM)
+        .watches(Watch::mapped_with(of_claim))
+        .reconcile(move |cx: Context<PersistentVolume>| {
             let recorder = recorder.clone();
             async move { Box::pin(sync_volume(&cx, &recorder)).await }
-        },
-    )
+        })
 }
 
 async fn sync_volume(cx: &Context<PersistentVolume>, recorder: &Recorder) -> Result<Action, Error> {
@@ -308,11 +340,12 @@ async fn sync_volume(cx: &Context<PersistentVolume>, recorder: &Recorder) -> Res
 pub fn claim_protection() -> Controller {
     Controller::of::<PersistentVolumeClaim>()
         .named("pvc-protection")
+        .index(&PODS_BY_CLAIM)
         .watches(Watch::mapped(claims_of))
         .reconcile(async |cx: Context<PersistentVolumeClaim>| {
             let Some(claim) = cx.object()? else { return Ok(Action::done()) };
             let namespace = cx.key().namespace().unwrap_or_default();
-            let pods = load(&cx.list::<Pod>().namespace(namespace).await?)?;
+            let pods = load(&cx.list::<Pod>().by_index(&PODS_BY_CLAIM, cx.key().as_str()).await?)?;
             let borrowed: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
             if let Some(changed) = protection::unused(&claim, &borrowed, cx.clock().time().0) {
                 cx.own_kind().status().update(&changed).await?;

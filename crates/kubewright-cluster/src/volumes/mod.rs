@@ -16,13 +16,13 @@ pub mod stand_in;
 
 use kubewright::manager::ManagerBuilder;
 
-use crate::Parts;
+use crate::ControllerContext;
 
-/// Adds these controllers to a manager.
-pub fn add(manager: ManagerBuilder, parts: &Parts) -> ManagerBuilder {
+/// Adds the volume controllers to a manager.
+pub fn register(manager: ManagerBuilder, cluster: &ControllerContext) -> ManagerBuilder {
     manager
-        .controller(controllers::claims(parts))
-        .controller(controllers::volumes(parts))
+        .controller(controllers::claims(cluster))
+        .controller(controllers::volumes(cluster))
         .controller(controllers::claim_protection())
         .controller(controllers::volume_protection())
 }

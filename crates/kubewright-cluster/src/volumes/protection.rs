@@ -6,7 +6,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 
-use crate::objects::{pod_finished, pod_node};
+use crate::pod;
 
 /// The finalizer of claims.
 pub const CLAIM_FINALIZER: &str = "kubernetes.io/pvc-protection";
@@ -16,7 +16,7 @@ pub const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 /// The claim with the finalizer that it should have or lose, given the pods of its namespace; `None` when it is right.
 pub fn claim(claim: &PersistentVolumeClaim, pods: &[&Pod]) -> Option<PersistentVolumeClaim> {
     // A kubelet does not start a pod whose claim is being deleted, so only pods that have a node can hold it.
-    let used = || pods.iter().any(|pod| pod_node(pod).is_some() && uses(pod, claim, !shut_down(pod)));
+    let used = || pods.iter().any(|pod| pod::node(pod).is_some() && uses(pod, claim, !shut_down(pod)));
     let mut changed = claim.clone();
     toggle(&mut changed.metadata, CLAIM_FINALIZER, used).then_some(changed)
 }
@@ -47,7 +47,7 @@ pub fn unused(claim: &PersistentVolumeClaim, pods: &[&Pod], now: Timestamp) -> O
     if claim.metadata.deletion_timestamp.is_some() || status.phase.as_deref() != Some("Bound") {
         return None;
     }
-    let used = pods.iter().any(|pod| !pod_finished(pod) && uses(pod, claim, true));
+    let used = pods.iter().any(|pod| !pod::is_terminal(pod) && uses(pod, claim, true));
     let (state, reason, message) = if used {
         ("False", "PodUsingPVC", "A pod is currently referencing this PVC")
     } else {

@@ -10,19 +10,20 @@ use k8s_openapi::api::{
 use kubewright::{
     Error, ObjectKey,
     controller::{Action, Context, Controller},
+    manager::ManagerBuilder,
 };
 
 use super::{
     binding::{PROVISIONED_BY, SELECTED_NODE},
     matching, provisioner,
 };
-use crate::{workloads::pods::annotation, writes::ignore_already_exists};
+use crate::{objects::annotation, writes::ignore_already_exists};
 
-/// Makes volumes for claims, and deletes those whose claim is gone.
-pub fn controllers() -> [Controller; 2] {
-    let claims = Controller::of::<PersistentVolumeClaim>().named("provisioner").reconcile(provide);
-    let volumes = Controller::of::<PersistentVolume>().named("volume-deleter").reconcile(reclaim);
-    [claims, volumes]
+/// Adds the controllers that make volumes for claims, and delete those whose claim is gone, to a manager.
+pub fn register(manager: ManagerBuilder) -> ManagerBuilder {
+    manager
+        .controller(Controller::of::<PersistentVolumeClaim>().named("provisioner").reconcile(provide))
+        .controller(Controller::of::<PersistentVolume>().named("volume-deleter").reconcile(reclaim))
 }
 
 async fn provide(cx: Context<PersistentVolumeClaim>) -> Result<Action, Error> {

@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
-use super::{pods::controller_of, selector};
+use super::selector;
+use crate::objects::controller_of;
 
 /// What an owner does about an object of the kind it owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Carrying out what was planned.
+//! Executor of plans: writes their steps in order and records their events.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use super::{
     step::{Note, Object, Step},
 };
 
-/// One reconcile's hands: writes in order, and speaks about its object.
+/// Executor of one reconcile: writes steps in order, and records events about its object.
 pub(crate) struct Exec<'a> {
     client: CachedClient,
     events: &'a dyn EventSink,
@@ -46,7 +46,7 @@ macro_rules! with {
 }
 
 impl<'a> Exec<'a> {
-    /// Hands for the object of a context.
+    /// Executor for the object of a context.
     pub(crate) fn new<K: Kind + Resource<DynamicType = ()>>(
         cx: &Context<K>,
         object: &K,
@@ -57,12 +57,12 @@ impl<'a> Exec<'a> {
         Self { client: cx.client().clone(), events, about, versions: BTreeMap::new() }
     }
 
-    /// Says something about the object.
+    /// Records an event about the object.
     pub(crate) fn say(&self, note: &Note) {
         self.events.record(&self.about, note.event_type, &note.reason, &note.message);
     }
 
-    /// Carries out steps until one fails: that one's place is told with the error.
+    /// Executes steps until one fails; the error has the step that failed.
     pub(crate) async fn run(&mut self, steps: Vec<Step>) -> Result<(), Failed> {
         for step in steps {
             if let Err(error) = self.step(&step).await {
@@ -117,7 +117,7 @@ impl<'a> Exec<'a> {
         object
     }
 
-    /// Creates pods in batches that begin with one and double, until one fails; how many, and why no more.
+    /// Creates Pods in batches that begin with one and double, until one fails. Returns how many, and the failure.
     pub(crate) async fn create_pods(&mut self, pods: &[Pod]) -> (usize, Option<ClientError>) {
         let (mut created, mut tried, mut batch) = (0, 0, 1);
         let mut failure = None;
@@ -130,7 +130,7 @@ impl<'a> Exec<'a> {
                         let name = made.metadata.name.unwrap_or_default();
                         self.say(&Note::normal("SuccessfulCreate", format!("Created pod: {name}")));
                     }
-                    // All that comes after will fail too, and nobody needs to be told.
+                    // All others will fail too, and none of it is worth an event.
                     Err(error) if error.is_namespace_terminating() => return (created, None),
                     Err(error) => {
                         self.say(&Note::warning("FailedCreate", format!("Error creating: {error}")));
@@ -144,7 +144,7 @@ impl<'a> Exec<'a> {
         (created, failure)
     }
 
-    /// Deletes pods; how many, and why not all.
+    /// Deletes Pods. Returns how many, and the last failure.
     pub(crate) async fn delete_pods(&mut self, pods: &[Pod]) -> (usize, Option<ClientError>) {
         let mut failure = None;
         let mut deleted = 0;
@@ -187,34 +187,37 @@ fn key_of(meta: &ObjectMeta) -> ObjectKey {
     ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
 }
 
-/// The children of an owner in its namespace, and those that it might adopt. Others are not even decoded.
+/// The children of an owner, and the orphans in its namespace that it might adopt.
 pub(crate) async fn candidates<C, K>(
     cx: &Context<K>,
     owner: &ObjectMeta,
     chosen: &LabelSelector,
-) -> Result<Vec<C>>
+) -> Result<Vec<Arc<C>>>
 where
     C: Kind + Resource<DynamicType = ()>,
     K: Kind,
 {
-    let uid = owner.uid.as_deref().unwrap_or_default();
-    let concerns = |child: &Lazy<C>| match child.controller() {
-        Some(controller) => controller.uid == uid,
-        None => selector::matches_by(chosen, |key| child.label(key)),
-    };
-    read(cx, concerns).await
-}
-
-/// The objects of a kind, in the namespace of this reconcile, that a look at the metadata chooses.
-pub(crate) async fn read<C, K>(cx: &Context<K>, concerns: impl Fn(&Lazy<C>) -> bool) -> Result<Vec<C>>
-where
-    C: Kind + Resource<DynamicType = ()>,
-    K: Kind,
-{
-    let mut found = Vec::new();
-    let all = cx.list::<C>().namespace(cx.key().namespace().unwrap_or_default()).await?;
-    for child in all.iter().filter(|child| concerns(child)) {
-        found.push(Arc::unwrap_or_clone(child.load()?));
+    let mut found = controlled_by(cx, owner.uid.as_deref().unwrap_or_default()).await?;
+    let orphans = cx.list::<C>().namespace(cx.key().namespace().unwrap_or_default()).orphans().await?;
+    let matching = |orphan: &&Lazy<C>| selector::matches_by(chosen, |key| orphan.label(key));
+    for orphan in orphans.iter().filter(matching) {
+        found.push(orphan.load()?);
     }
     Ok(found)
+}
+
+/// The objects of a kind, in the namespace of this reconcile, whose controller has this uid.
+pub(crate) async fn controlled_by<C, K>(cx: &Context<K>, uid: &str) -> Result<Vec<Arc<C>>>
+where
+    C: Kind + Resource<DynamicType = ()>,
+    K: Kind,
+{
+    let namespace = cx.key().namespace().unwrap_or_default();
+    let children = cx.list::<C>().controller_uid(uid).namespace(namespace).await?;
+    Ok(children.iter().map(Lazy::load).collect::<Result<_, _>>()?)
+}
+
+/// The same objects, to be changed.
+pub(crate) fn to_owned<C: Clone>(objects: Vec<Arc<C>>) -> Vec<C> {
+    objects.into_iter().map(Arc::unwrap_or_clone).collect()
 }

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::{
     claim::{self, Claim},
-    hash, pods,
+    hash,
     step::Step,
 };
+use crate::objects;
 
 /// The label that carries the hash of a stateful set's revision.
 pub(crate) const STATEFUL_HASH: &str = "controller.kubernetes.io/hash";
@@ -41,7 +42,7 @@ pub(crate) fn claim_revisions<K: k8s_openapi::Resource>(
     selector: &LabelSelector,
     all: &[ControllerRevision],
 ) -> (Vec<ControllerRevision>, Vec<Step>) {
-    let reference = pods::controller_reference::<K>(owner);
+    let reference = objects::controller_reference::<K>(owner);
     let (mut owned, mut steps) = (Vec::new(), Vec::new());
     for revision in all {
         match claim::claim(owner, selector, &revision.metadata) {
@@ -104,7 +105,7 @@ pub(crate) fn new<K: k8s_openapi::Resource>(
             namespace: owner.namespace.clone(),
             labels: Some(labels),
             annotations: owner.annotations.clone().filter(|annotations| !annotations.is_empty()),
-            owner_references: Some(vec![pods::controller_reference::<K>(owner)]),
+            owner_references: Some(vec![objects::controller_reference::<K>(owner)]),
             ..ObjectMeta::default()
         },
         data: RawExtension(data),

@@ -1,6 +1,6 @@
 //! The workload controllers: Deployment, `ReplicaSet`, `StatefulSet`, `DaemonSet`, Job, `CronJob`.
 //!
-//! [`controllers`] gives them all; a [`Manager`](kubewright::manager::Manager) runs them. Each kind has a folder here. What
+//! [`register`] adds them to a [`Manager`](kubewright::manager::Manager), which runs them. Each kind has a folder here. What
 //! a controller decides is a plain function from objects to a list of writes, with the time handed in; what it then
 //! does is a thin reconciler around it.
 //!
@@ -19,11 +19,11 @@ mod daemonset;
 mod deployment;
 mod dump;
 mod exec;
+mod handlers;
 mod hash;
 mod history;
 mod job;
 mod percent;
-pub(crate) mod pods;
 mod quantity;
 mod replicaset;
 mod selector;
@@ -31,39 +31,22 @@ mod statefulset;
 pub(crate) mod step;
 #[cfg(test)]
 pub(crate) mod testing;
-pub(crate) mod wake;
 
-use std::sync::Arc;
+use kubewright::manager::ManagerBuilder;
 
-use kubewright::controller::{Controller, EventSink};
+use crate::ControllerContext;
 
 /// How many objects of a kind are worked on at the same time.
 const WORKERS: usize = 5;
 
-/// All workload controllers. `events` gives each component of the cluster its recorder, by name.
-///
-/// ```
-/// # use std::sync::Arc;
-/// use kubewright::{controller::EventSink, k8s_openapi::api::core::v1::ObjectReference, manager::Manager};
-///
-/// struct Silence;
-/// impl EventSink for Silence {
-///     fn record(&self, _: &ObjectReference, _: bool, _: &str, _: &str) {}
-/// }
-///
-/// let mut manager = Manager::builder("kube-controller-manager");
-/// for controller in kubewright_cluster::workloads::controllers(|_component| Arc::new(Silence)) {
-///     manager = manager.controller(controller);
-/// }
-/// ```
-pub fn controllers(events: impl Fn(&str) -> Arc<dyn EventSink>) -> Vec<Controller> {
-    vec![
-        deployment::reconcile::controller(events("deployment-controller")),
-        replicaset::reconcile::controller(events("replicaset-controller")),
-        statefulset::reconcile::controller(events("statefulset-controller")),
-        daemonset::reconcile::controller(events("daemonset-controller")),
-        job::reconcile::controller(events("job-controller")),
-        job::reconcile::ttl_controller(),
-        cronjob::reconcile::controller(events("cronjob-controller")),
-    ]
+/// Adds the workload controllers to a manager.
+pub fn register(manager: ManagerBuilder, cluster: &ControllerContext) -> ManagerBuilder {
+    manager
+        .controller(deployment::reconcile::controller(cluster))
+        .controller(replicaset::reconcile::controller(cluster))
+        .controller(statefulset::reconcile::controller(cluster))
+        .controller(daemonset::reconcile::controller(cluster))
+        .controller(job::reconcile::controller(cluster))
+        .controller(job::reconcile::ttl_controller())
+        .controller(cronjob::reconcile::controller(cluster))
 }

@@ -1,5 +1,6 @@
 //! Objects for the tests of the planning functions.
 
+use crate::objects::timestamp;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -8,8 +9,6 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference},
 };
-
-use super::pods::stamp;
 
 /// A moment, in seconds after some beginning.
 pub(crate) fn time(seconds: i64) -> Timestamp {
@@ -22,7 +21,7 @@ pub(crate) fn meta(name: &str) -> ObjectMeta {
         namespace: Some("default".into()),
         uid: Some(format!("uid-{name}")),
         generation: Some(1),
-        creation_timestamp: Some(stamp(time(0))),
+        creation_timestamp: Some(timestamp(time(0))),
         labels: Some([("app".to_owned(), "web".to_owned())].into()),
         ..ObjectMeta::default()
     }
@@ -77,7 +76,7 @@ pub(crate) fn running(pod: Pod) -> Pod {
 }
 
 pub(crate) fn going(mut pod: Pod) -> Pod {
-    pod.metadata.deletion_timestamp = Some(stamp(time(0)));
+    pod.metadata.deletion_timestamp = Some(timestamp(time(0)));
     pod
 }
 
@@ -87,14 +86,14 @@ pub(crate) fn ready(pod: Pod, since: Timestamp) -> Pod {
     pod.status.get_or_insert_default().conditions = Some(vec![PodCondition {
         type_: "Ready".into(),
         status: "True".into(),
-        last_transition_time: Some(stamp(since)),
+        last_transition_time: Some(timestamp(since)),
         ..PodCondition::default()
     }]);
     pod
 }
 
 pub(crate) fn created_at(mut pod: Pod, then: Timestamp) -> Pod {
-    pod.metadata.creation_timestamp = Some(stamp(then));
+    pod.metadata.creation_timestamp = Some(timestamp(then));
     pod
 }
 

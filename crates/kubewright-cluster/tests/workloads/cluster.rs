@@ -14,7 +14,7 @@ use kubewright::{
     manager::{Manager, ManagerHandle},
 };
 use kubewright_apiserver::{ApiServer, clock::VirtualClock};
-use kubewright_cluster::{nodes, workloads};
+use kubewright_cluster::{ControllerContext, nodes, workloads};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -64,18 +64,13 @@ impl Cluster {
                 Arc::new(Component(component.to_owned(), events.clone()))
             }
         };
-        let mut manager = Manager::builder("kube-controller-manager")
-            .client(server.client())
-            .clock(Clock::starting_at(start))
-            .signals(false);
-        for controller in workloads::controllers(&recorder) {
-            manager = manager.controller(controller);
-        }
+        let clock = Clock::starting_at(start);
+        let cx = ControllerContext::new(&server.client(), &clock).with_event_sinks(recorder);
+        let manager =
+            Manager::builder("kube-controller-manager").caches(cx.caches()).clock(clock).signals(false);
+        let mut manager = workloads::register(manager, &cx);
         if count > 0 {
-            for controller in nodes::controllers(&recorder) {
-                manager = manager.controller(controller);
-            }
-            manager = manager.runnable(nodes::registration(count, nodes::NodeTemplate::default()));
+            manager = nodes::register(manager, &cx, count, nodes::NodeTemplate::default());
         }
         let manager = manager.build().await.unwrap();
         let handle = manager.handle();

@@ -5,12 +5,13 @@ use std::future::IntoFuture;
 use futures::future::BoxFuture;
 use http::Method;
 use kube::{
+    Resource,
     api::ListParams,
     core::{Expression, ObjectList, Selector},
 };
 
 use super::{ClientError, KindClient};
-use kubewright_cache::{KindCache, Lazy, filter_by_labels};
+use kubewright_cache::{IndexRef, KindCache, Lazy, filter_by_labels};
 use kubewright_core::Object;
 
 /// List of objects; read when awaited.
@@ -22,13 +23,22 @@ pub struct List<K: Object> {
     kind: KindClient<K>,
     namespace: Option<String>,
     selector: Selector,
-    index: Option<(String, String)>,
+    by: By<K>,
+}
+
+/// What is looked up before namespace and labels are compared.
+#[derive(Debug)]
+enum By<K: Object> {
+    All,
+    Index { index: IndexRef<K>, value: String },
+    Controller { uid: String },
+    Orphans,
 }
 
 impl<K: Object> KindClient<K> {
     /// Starts a list; restrict it, then await it.
     pub fn list(&self) -> List<K> {
-        List { kind: self.clone(), namespace: None, selector: Selector::default(), index: None }
+        List { kind: self.clone(), namespace: None, selector: Selector::default(), by: By::All }
     }
 }
 
@@ -64,9 +74,27 @@ impl<K: Object> List<K> {
         self
     }
 
-    /// Restricts the list to objects with this value in an index of the cache.
-    pub fn by_index(mut self, index: &str, value: &str) -> Self {
-        self.index = Some((index.to_owned(), value.to_owned()));
+    /// Restricts the list to objects with this value in an index: a declared [`FieldIndex`](kubewright_cache::FieldIndex), or one of
+    /// this name. It replaces an earlier choice of index, [owner](Self::controlled_by) or [orphans](Self::orphans).
+    pub fn by_index(mut self, index: impl Into<IndexRef<K>>, value: &str) -> Self {
+        self.by = By::Index { index: index.into(), value: value.to_owned() };
+        self
+    }
+
+    /// Only objects that this object controls.
+    pub fn controlled_by(self, owner: &impl Resource) -> Self {
+        self.controller_uid(owner.meta().uid.as_deref().unwrap_or_default())
+    }
+
+    /// Only objects that the object with this uid controls.
+    pub fn controller_uid(mut self, uid: &str) -> Self {
+        self.by = By::Controller { uid: uid.to_owned() };
+        self
+    }
+
+    /// Only objects that no owner controls.
+    pub fn orphans(mut self) -> Self {
+        self.by = By::Orphans;
         self
     }
 
@@ -91,23 +119,35 @@ impl<K: Object> List<K> {
     }
 
     fn list_cached(&self, cache: &KindCache<K>) -> Result<Vec<Lazy<K>>, ClientError> {
-        let objects = match (&self.index, &self.namespace) {
-            (Some((index, value)), namespace) => {
-                let mut objects = cache.by_index(index, value)?;
-                if let Some(namespace) = namespace {
-                    objects.retain(|object| object.namespace() == Some(namespace));
-                }
-                objects
-            }
-            (None, Some(namespace)) => cache.in_namespace(namespace),
-            (None, None) => cache.list(),
+        let namespace = self.namespace.as_deref();
+        let mut objects = match (&self.by, namespace) {
+            (By::All, Some(namespace)) => return Ok(matching(cache.in_namespace(namespace), &self.selector)),
+            (By::Index { index, value }, _) => cache.by_index(index.clone(), value)?,
+            (By::Controller { uid }, _) => cache.controlled_by(uid),
+            (By::Orphans, Some(namespace)) => cache.orphans(Some(namespace)),
+            (By::All | By::Orphans, None) => cache.list(),
         };
+        if let Some(namespace) = namespace {
+            objects.retain(|object| object.namespace() == Some(namespace));
+        } else if matches!(self.by, By::Orphans) {
+            objects.retain(|object| object.controller().is_none());
+        }
         Ok(filter_by_labels(objects, &self.selector))
+    }
+
+    /// Whether an object that was not looked up in an index is among those that were asked for.
+    fn is_meant(&self, object: &Lazy<K>) -> bool {
+        match &self.by {
+            By::All | By::Index { index: IndexRef::Named(_), .. } => true,
+            By::Index { index: IndexRef::Declared(index), value } => index.holds(object, value),
+            By::Controller { uid } => object.controller().is_some_and(|owner| owner.uid == uid),
+            By::Orphans => object.controller().is_none(),
+        }
     }
 
     async fn list_live(&self) -> Result<Vec<Lazy<K>>, ClientError> {
         let kind = &self.kind;
-        if let Some((index, _)) = &self.index {
+        if let By::Index { index: IndexRef::Named(index), .. } = &self.by {
             return Err(ClientError::IndexNeedsCache { kind: kind.kind(), index: index.clone() });
         }
         let operation = format!("list {}", kind.kind());
@@ -120,7 +160,10 @@ impl<K: Object> List<K> {
                 })
                 .await?;
             for object in page.items {
-                objects.push(Lazy::new(object, &kind.dyntype)?);
+                let object = Lazy::new(object, &kind.dyntype)?;
+                if self.is_meant(&object) {
+                    objects.push(object);
+                }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params.continue_token = Some(token),

@@ -8,9 +8,11 @@ use kube::{
 };
 
 use super::{
-    ControllerMetrics, Predicate, Reconciler, Request, Source, Watch, run::Parts, run::Prepared, run::bind,
+    ControllerMetrics, Predicate, Reconciler, Request, Source, Watch,
+    run::{Declaration, Prepared, Spec, bind},
 };
 use crate::manager::{RunContext, Runnable, RunnableFuture, Stage};
+use kubewright_cache::{Caches, FieldIndex, StoreError};
 use kubewright_core::Object;
 use kubewright_queue::{PriorityQueue, QueueMetrics, limiter::RateLimiter};
 
@@ -67,6 +69,7 @@ pub struct ControllerBuilder<K: Object> {
     name: String,
     own: Option<Watch<K>>,
     sources: Vec<Box<dyn Source>>,
+    indexes: Vec<Declaration>,
     cluster_scoped: bool,
     workers: usize,
     limiter: Option<Box<dyn RateLimiter<Request>>>,
@@ -85,6 +88,7 @@ impl<K: Object> ControllerBuilder<K> {
             own: Some(Watch::itself(dyntype.clone())),
             dyntype,
             sources: Vec::new(),
+            indexes: Vec::new(),
             cluster_scoped: kubewright_core::object::is_cluster_scoped::<K>(),
             workers: 1,
             limiter: None,
@@ -136,6 +140,17 @@ impl<K: Object> ControllerBuilder<K> {
     /// Anything else that wakes this controller up.
     pub fn source(mut self, source: impl Source) -> Self {
         self.sources.push(Box::new(source));
+        self
+    }
+
+    /// Declares an index of a kind that this controller looks objects up by: of its own kind or of another.
+    ///
+    /// Several controllers may declare the same index; it is computed once. Declared here it is filled with the cache,
+    /// otherwise by the first lookup.
+    pub fn index<D: Object + Resource<DynamicType = ()>>(mut self, index: &'static FieldIndex<D>) -> Self {
+        self.indexes.push(Box::new(move |caches: &Caches| -> Result<(), StoreError> {
+            caches.of::<D>().declare_index(index)
+        }));
         self
     }
 
@@ -198,11 +213,12 @@ impl<K: Object> ControllerBuilder<K> {
         if let Some(own) = self.own {
             sources.insert(0, Box::new(own.into_source::<K>(&self.dyntype, self.cluster_scoped)));
         }
-        let parts = Parts {
+        let spec = Spec {
             meter: self.metrics.meter(&self.name),
             name: self.name.into(),
             queue,
             sources,
+            indexes: self.indexes,
             workers: self.workers,
             reconcile_timeout: self.reconcile_timeout,
             sync_timeout: self.sync_timeout,
@@ -210,7 +226,7 @@ impl<K: Object> ControllerBuilder<K> {
             warm_up: self.warm_up,
             bind: bind(self.dyntype, reconciler),
         };
-        Controller { inner: Box::new(Prepared::new(parts)) }
+        Controller { inner: Box::new(Prepared::new(spec)) }
     }
 }
 

@@ -1,27 +1,79 @@
-//! Whose keys an event is about.
+//! Event handlers: from an event to the keys to reconcile.
 //!
 //! | handler | an event leads to |
 //! |---|---|
 //! | [`ForObject`] | a reconcile of the object itself |
 //! | [`ForOwner`] | a reconcile of its owner: of the one that controls it, or of all |
-//! | [`Mapped`] | reconciles of whatever keys a function names |
+//! | [`Mapped`] | reconciles of the keys that a function returns |
+//! | [`ByIndex`] | reconciles of the objects that refer to it, by an index |
 //!
 //! An update is handled for the old object and for the new one, so that an object that moves from one owner to another
 //! wakes up both.
 
-use crate::controller::Requests;
-use kubewright_cache::{Event, Lazy};
+use kube::Resource;
+
+use crate::controller::{Requests, source::SourceContext};
+use kubewright_cache::{Caches, Event, FieldIndex, KindCache, Lazy};
 use kubewright_core::{Object, ObjectKey};
+use kubewright_queue::AddOptions;
+
+/// What an event handler works with: the caches to look other objects up in, and the queue to add keys to.
+#[derive(Debug, Clone)]
+pub struct HandlerContext {
+    caches: Caches,
+    requests: Requests,
+}
+
+impl HandlerContext {
+    /// Context for the handlers of a [source](crate::controller::Source) of one's own.
+    pub fn new(cx: &SourceContext, requests: Requests) -> Self {
+        Self { caches: cx.caches().clone(), requests }
+    }
+
+    pub(super) fn requests_mut(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    /// The caches of the controller's cluster, with their indexes.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    /// The cache of a kind. It may not have synced yet; the objects that it lacks have an event of their own to come.
+    pub fn cache<T: Object + Resource<DynamicType = ()>>(&self) -> KindCache<T> {
+        self.caches.of()
+    }
+
+    /// Adds a key to the queue; with low priority if the event comes from the initial list or a resync.
+    pub fn add(&self, key: ObjectKey) {
+        self.requests.add(key);
+    }
+
+    /// Adds these keys to the queue.
+    pub fn add_all(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        keys.into_iter().for_each(|key| self.add(key));
+    }
+
+    /// Adds a key to the queue with these options.
+    pub fn add_with(&self, key: ObjectKey, options: AddOptions) {
+        self.requests.add_with(key, options);
+    }
+
+    /// The queue alone, for handlers that add keys later.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+}
 
 /// Turns an event into requests.
 pub trait EventHandler<K>: Send + Sync + 'static {
     /// Adds the keys that this event is about.
-    fn handle(&self, event: &Event<K>, requests: &Requests);
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext);
 }
 
-impl<K, F: Fn(&Event<K>, &Requests) + Send + Sync + 'static> EventHandler<K> for F {
-    fn handle(&self, event: &Event<K>, requests: &Requests) {
-        self(event, requests);
+impl<K, F: Fn(&Event<K>, &HandlerContext) + Send + Sync + 'static> EventHandler<K> for F {
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext) {
+        self(event, cx);
     }
 }
 
@@ -30,8 +82,8 @@ impl<K, F: Fn(&Event<K>, &Requests) + Send + Sync + 'static> EventHandler<K> for
 pub struct ForObject;
 
 impl<K: 'static> EventHandler<K> for ForObject {
-    fn handle(&self, event: &Event<K>, requests: &Requests) {
-        requests.add(event.key());
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext) {
+        cx.add(event.key());
     }
 }
 
@@ -83,25 +135,20 @@ impl ForOwner {
 }
 
 impl<K: 'static> EventHandler<K> for ForOwner {
-    fn handle(&self, event: &Event<K>, requests: &Requests) {
-        if let Event::Updated { old, new } = event
-            && !old.ptr_eq(new)
-        {
-            self.owners(old, |key| requests.add(key));
-        }
-        self.owners(event.object(), |key| requests.add(key));
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext) {
+        sides(event, |object| self.owners(object, |key| cx.add(key)));
     }
 }
 
-/// The keys that a function names.
+/// The keys that a function returns.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapped<F>(F);
 
 impl<F> Mapped<F> {
-    /// The keys that this function names for an object. It is asked for both sides of an update.
+    /// The keys that this function returns for an object. It is called for both sides of an update.
     pub fn by<K, I>(map: F) -> Self
     where
-        F: Fn(&Lazy<K>) -> I + Send + Sync + 'static,
+        F: Fn(&Lazy<K>, &HandlerContext) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = ObjectKey>,
     {
         Self(map)
@@ -110,15 +157,42 @@ impl<F> Mapped<F> {
 
 impl<K: 'static, I, F> EventHandler<K> for Mapped<F>
 where
-    F: Fn(&Lazy<K>) -> I + Send + Sync + 'static,
+    F: Fn(&Lazy<K>, &HandlerContext) -> I + Send + Sync + 'static,
     I: IntoIterator<Item = ObjectKey>,
 {
-    fn handle(&self, event: &Event<K>, requests: &Requests) {
-        if let Event::Updated { old, new } = event
-            && !old.ptr_eq(new)
-        {
-            (self.0)(old).into_iter().for_each(|key| requests.add(key));
-        }
-        (self.0)(event.object()).into_iter().for_each(|key| requests.add(key));
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext) {
+        sides(event, |object| cx.add_all((self.0)(object, cx)));
     }
+}
+
+/// The objects that refer to the object: those that have its key in an index.
+#[derive(Debug)]
+pub struct ByIndex<O: 'static>(&'static FieldIndex<O>);
+
+impl<O> ByIndex<O> {
+    /// The objects of kind `O` whose values in this index are keys, as [`ObjectKey::as_str`] has them.
+    pub fn new(index: &'static FieldIndex<O>) -> Self {
+        Self(index)
+    }
+}
+
+impl<K: 'static, O: Object + Resource<DynamicType = ()>> EventHandler<K> for ByIndex<O> {
+    fn handle(&self, event: &Event<K>, cx: &HandlerContext) {
+        match cx.cache::<O>().by_index(self.0, event.key().as_str()) {
+            Ok(referring) => cx.add_all(referring.iter().map(|object| object.key().clone())),
+            Err(error) => {
+                tracing::error!(%error, "an event cannot be mapped to the objects that refer to its object")
+            }
+        }
+    }
+}
+
+/// Calls a function for the object of an event, and for the old one of an update.
+fn sides<K>(event: &Event<K>, mut each: impl FnMut(&Lazy<K>)) {
+    if let Event::Updated { old, new } = event
+        && !old.is(new)
+    {
+        each(old);
+    }
+    each(event.object());
 }

@@ -60,7 +60,7 @@ mod worker;
 pub use action::Action;
 pub use builder::{Controller, ControllerBuilder};
 pub use context::Context;
-pub use handler::EventHandler;
+pub use handler::{EventHandler, HandlerContext};
 pub use journal::{Ended, Journal, Reconciled};
 pub use metrics::{ControllerMetrics, Totals};
 pub use predicate::Predicate;

@@ -125,9 +125,8 @@ impl Requests {
         Self { queue, source: source.into(), cause: Cause::Asked }
     }
 
-    pub(super) fn because(&mut self, cause: Cause) -> &Self {
+    pub(super) fn because(&mut self, cause: Cause) {
         self.cause = cause;
-        self
     }
 
     fn request(&self, key: ObjectKey) -> Request {

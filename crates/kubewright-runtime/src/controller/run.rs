@@ -21,14 +21,19 @@ use crate::{
     Error,
     manager::{RunContext, Runnable, RunnableFuture, Stage},
 };
+use kubewright_cache::{Caches, StoreError};
 use kubewright_core::Object;
 use kubewright_queue::PriorityQueue;
 
+/// Declares an index on the caches that the controller reads from.
+pub(super) type Declaration = Box<dyn Fn(&Caches) -> Result<(), StoreError> + Send>;
+
 /// Everything a controller is made of.
-pub(super) struct Parts {
+pub(super) struct Spec {
     pub(super) name: Arc<str>,
     pub(super) queue: PriorityQueue<Request>,
     pub(super) sources: Vec<Box<dyn Source>>,
+    pub(super) indexes: Vec<Declaration>,
     pub(super) workers: usize,
     pub(super) reconcile_timeout: Option<Duration>,
     pub(super) sync_timeout: Duration,
@@ -58,25 +63,29 @@ pub(super) fn bind<K: Object, R: Reconciler<K>>(dyntype: K::DynamicType, reconci
 
 /// A controller whose sources may run already.
 pub(super) struct Prepared {
-    parts: Parts,
+    spec: Spec,
     running: Vec<Started>,
 }
 
 impl Prepared {
-    pub(super) fn new(parts: Parts) -> Self {
-        Self { parts, running: Vec::new() }
+    pub(super) fn new(spec: Spec) -> Self {
+        Self { spec, running: Vec::new() }
     }
 
-    fn start_sources(&mut self, cx: &RunContext) {
+    fn start_sources(&mut self, cx: &RunContext) -> Result<(), Error> {
+        for declare in self.spec.indexes.drain(..) {
+            declare(cx.client().caches())?;
+        }
         let source_context = SourceContext {
             caches: cx.client().caches().clone(),
             stop: cx.stop().clone(),
-            sync_timeout: self.parts.sync_timeout,
+            sync_timeout: self.spec.sync_timeout,
         };
-        for source in std::mem::take(&mut self.parts.sources) {
-            let requests = Requests::new(self.parts.queue.clone(), &source.name());
+        for source in std::mem::take(&mut self.spec.sources) {
+            let requests = Requests::new(self.spec.queue.clone(), &source.name());
             self.running.push(source.start(&source_context, requests));
         }
+        Ok(())
     }
 
     /// Waits until every source has told of everything there is.
@@ -87,14 +96,14 @@ impl Prepared {
     }
 
     async fn work(mut self, cx: RunContext) -> Result<(), Error> {
-        let name = Arc::clone(&self.parts.name);
-        self.start_sources(&cx);
+        let name = Arc::clone(&self.spec.name);
+        self.start_sources(&cx)?;
         tokio::select! {
             biased;
             () = cx.stop().cancelled() => return Ok(()),
             synced = self.synced() => synced?,
         }
-        let Parts { queue, workers, reconcile_timeout, meter, bind, .. } = self.parts;
+        let Spec { queue, workers, reconcile_timeout, meter, bind, .. } = self.spec;
         tracing::info!(controller = %name, workers, "controller started");
         let worker = Arc::new(Worker {
             name: Arc::clone(&name),
@@ -137,17 +146,17 @@ impl Prepared {
 
 impl Runnable for Prepared {
     fn name(&self) -> String {
-        format!("controller {}", self.parts.name)
+        format!("controller {}", self.spec.name)
     }
 
     fn stage(&self) -> Stage {
-        self.parts.stage
+        self.spec.stage
     }
 
     fn prepare<'a>(&'a mut self, cx: &'a RunContext) -> RunnableFuture<'a> {
         Box::pin(async move {
-            if self.parts.warm_up {
-                self.start_sources(cx);
+            if self.spec.warm_up {
+                self.start_sources(cx)?;
                 self.synced().await?;
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! One kind that wakes a controller up.
+//! Watched kinds: the events that wake a controller up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use kube::{
 };
 
 use super::{
-    handler::{EventHandler, ForObject, ForOwner, Mapped},
+    handler::{ByIndex, EventHandler, ForObject, ForOwner, HandlerContext, Mapped},
     predicate::Predicate,
     request::{Cause, Requests},
     source::{Source, SourceContext, Started, SyncError},
@@ -19,7 +19,7 @@ use crate::{
     client::{CachedClient, ClientError},
     manager::ClusterHandle,
 };
-use kubewright_cache::{Caches, Event, KindCache, Lazy, Registration};
+use kubewright_cache::{Caches, Event, FieldIndex, KindCache, Lazy, Registration};
 use kubewright_client::ApiStatus;
 use kubewright_core::{Object, ObjectKey};
 
@@ -39,7 +39,7 @@ pub struct Watch<K: Object> {
     dyntype: K::DynamicType,
     handler: Handling<K>,
     predicates: Vec<Box<dyn Predicate<K>>>,
-    from: From<K>,
+    source: CacheSource<K>,
     resync: Option<Duration>,
 }
 
@@ -48,13 +48,13 @@ enum Handling<K> {
     Own(Box<dyn EventHandler<K>>),
 }
 
-/// Whose cache is watched.
-enum From<K: Object> {
+/// The cache that is watched.
+enum CacheSource<K: Object> {
     /// That of the manager's own cluster.
     Manager,
     /// That of another cluster.
     Caches(Caches),
-    /// One that somebody else runs.
+    /// One that the program runs itself.
     Cache(KindCache<K>),
 }
 
@@ -69,12 +69,40 @@ impl<K: Object + Resource<DynamicType = ()>> Watch<K> {
         Self::of((), Handling::Owner { any: true })
     }
 
-    /// Objects for which a function names the keys to reconcile. It is asked for both sides of an update.
+    /// Objects for which a function returns the keys to reconcile. It is called for both sides of an update.
     pub fn mapped<I>(map: impl Fn(&Lazy<K>) -> I + Send + Sync + 'static) -> Self
     where
         I: IntoIterator<Item = ObjectKey> + 'static,
     {
+        Self::handled(Mapped::by(move |object: &Lazy<K>, _: &HandlerContext| map(object)))
+    }
+
+    /// The same for a function that looks other objects up, in the caches of the context.
+    pub fn mapped_with<I>(map: impl Fn(&Lazy<K>, &HandlerContext) -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator<Item = ObjectKey> + 'static,
+    {
         Self::handled(Mapped::by(map))
+    }
+
+    /// Objects that objects of kind `O` refer to: an event reconciles those that have its object's key in the index.
+    ///
+    /// ```
+    /// use kubewright::{ObjectKey, cache::FieldIndex, controller::{Controller, Watch}};
+    /// use kubewright::k8s_openapi::api::{core::v1::Secret, networking::v1::Ingress};
+    ///
+    /// static INGRESSES_BY_SECRET: FieldIndex<Ingress> = FieldIndex::new("secret", |ingress, values| {
+    ///     let loaded = ingress.load()?;
+    ///     let hosts = loaded.spec.iter().flat_map(|spec| spec.tls.iter().flatten());
+    ///     let secrets = hosts.filter_map(|host| host.secret_name.as_deref());
+    ///     values.extend(secrets.map(|name| ObjectKey::new(ingress.namespace(), name).to_string()));
+    ///     Ok(())
+    /// });
+    ///
+    /// let builder = Controller::of::<Ingress>().watches(Watch::<Secret>::by_index(&INGRESSES_BY_SECRET));
+    /// ```
+    pub fn by_index<O: Object + Resource<DynamicType = ()>>(index: &'static FieldIndex<O>) -> Self {
+        Self::handled(ByIndex::new(index))
     }
 
     /// Objects whose events a handler turns into requests.
@@ -92,7 +120,7 @@ impl Watch<DynamicObject> {
 
 impl<K: Object> Watch<K> {
     fn of(dyntype: K::DynamicType, handler: Handling<K>) -> Self {
-        Self { dyntype, handler, predicates: Vec::new(), from: From::Manager, resync: None }
+        Self { dyntype, handler, predicates: Vec::new(), source: CacheSource::Manager, resync: None }
     }
 
     pub(super) fn itself(dyntype: K::DynamicType) -> Self {
@@ -123,14 +151,14 @@ impl<K: Object> Watch<K> {
     /// Watches another cluster than the manager's own.
     #[must_use]
     pub fn in_cluster(mut self, cluster: &ClusterHandle) -> Self {
-        self.from = From::Caches(cluster.caches().clone());
+        self.source = CacheSource::Caches(cluster.caches().clone());
         self
     }
 
-    /// Watches a cache that somebody else runs.
+    /// Watches a cache that the program runs itself.
     #[must_use]
     pub fn through(mut self, cache: KindCache<K>) -> Self {
-        self.from = From::Cache(cache);
+        self.source = CacheSource::Cache(cache);
         self
     }
 
@@ -152,7 +180,7 @@ impl<K: Object> Watch<K> {
         KindSource {
             dyntype: self.dyntype,
             handler: Arc::new(Filtered { predicates: self.predicates, handler }),
-            from: self.from,
+            source: self.source,
             resync: self.resync,
         }
     }
@@ -161,7 +189,7 @@ impl<K: Object> Watch<K> {
 struct KindSource<K: Object> {
     dyntype: K::DynamicType,
     handler: Arc<Filtered<K>>,
-    from: From<K>,
+    source: CacheSource<K>,
     resync: Option<Duration>,
 }
 
@@ -171,9 +199,10 @@ struct Filtered<K> {
 }
 
 impl<K: 'static> Filtered<K> {
-    fn handle(&self, event: &Event<K>, requests: &mut Requests) {
+    fn handle(&self, event: &Event<K>, cx: &mut HandlerContext) {
         if self.predicates.iter().all(|predicate| predicate.passes(event)) {
-            self.handler.handle(event, requests.because(Cause::of(event)));
+            cx.requests_mut().because(Cause::of(event));
+            self.handler.handle(event, cx);
         }
     }
 }
@@ -184,21 +213,22 @@ impl<K: Object> Source for KindSource<K> {
     }
 
     fn start(self: Box<Self>, cx: &SourceContext, requests: Requests) -> Started {
-        let caches = match &self.from {
-            From::Caches(caches) => caches,
-            From::Manager | From::Cache(_) => cx.caches(),
+        let caches = match &self.source {
+            CacheSource::Caches(caches) => caches,
+            CacheSource::Manager | CacheSource::Cache(_) => cx.caches(),
         };
-        let cache = match self.from {
-            From::Cache(ref cache) => cache.clone(),
-            _ => caches.dynamic(&self.dyntype),
+        let cache = match &self.source {
+            CacheSource::Cache(cache) => cache.clone(),
+            CacheSource::Manager | CacheSource::Caches(_) => caches.dynamic(&self.dyntype),
         };
+        let context = HandlerContext::new(cx, requests);
         let registrations = cache.informers().map(|informer| {
-            let (handler, mut requests) = (Arc::clone(&self.handler), requests.clone());
+            let (handler, mut context) = (Arc::clone(&self.handler), context.clone());
             let informer = match self.resync {
                 Some(interval) => informer.clone().resync(interval),
                 None => informer.clone(),
             };
-            informer.on_event(move |event| handler.handle(&event, &mut requests))
+            informer.on_event(move |event| handler.handle(&event, &mut context))
         });
         let registrations: Vec<Registration> = registrations.collect();
         let synced: Vec<_> = registrations.iter().map(Registration::when_synced).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kubewright::{
-    cache::{CacheOptions, Caches, IndexFn, Lazy},
+    cache::{CacheOptions, Caches, FieldIndex, IndexFn, Lazy},
     client::{CachedClient, cached::Finalizer, cached::OperationResult},
 };
 use serde_json::json;
@@ -65,6 +65,51 @@ async fn reads_are_from_the_cache_by_key_namespace_label_and_index() {
     assert_eq!(names(live.list::<ConfigMap>().namespace("a").label("app", "db").await.unwrap()), "two");
     assert!(live.list::<ConfigMap>().by_index("by-app", "web").await.is_err());
     assert_eq!(api.requests().len(), 1);
+}
+
+static MAPS_BY_APP: FieldIndex<ConfigMap> = FieldIndex::new("app", |map, values| {
+    values.extend(map.label("app"));
+    Ok(())
+});
+
+#[tokio::test(start_paused = true)]
+async fn declared_indexes_owners_and_orphans_are_found_in_the_cache_and_on_the_server() {
+    let api = FakeApi::new();
+    for (namespace, name, app, owner) in
+        [("a", "one", "web", Some("u1")), ("a", "two", "db", None), ("b", "three", "web", Some("u1"))]
+    {
+        let owners: Vec<_> = owner
+            .iter()
+            .map(
+                |uid| json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": true}),
+            )
+            .collect();
+        api.put(
+            &format!("/api/v1/namespaces/{namespace}/configmaps"),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "namespace": namespace, "name": name, "labels": {"app": app}, "ownerReferences": owners}}),
+        );
+    }
+    let client = client(&api);
+    let names = |objects: Vec<Lazy<ConfigMap>>| {
+        let mut names: Vec<String> = objects.iter().map(|object| object.name().to_owned()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    for client in [&client, &client.live()] {
+        let list = || client.list::<ConfigMap>();
+        assert_eq!(names(list().by_index(&MAPS_BY_APP, "web").await.unwrap()), "one three");
+        assert_eq!(names(list().by_index(&MAPS_BY_APP, "web").namespace("b").await.unwrap()), "three");
+        assert_eq!(names(list().controller_uid("u1").await.unwrap()), "one three");
+        assert_eq!(names(list().controller_uid("u1").namespace("a").await.unwrap()), "one");
+        assert_eq!(names(list().orphans().await.unwrap()), "two");
+        assert_eq!(names(list().orphans().namespace("a").await.unwrap()), "two");
+        assert_eq!(names(list().orphans().namespace("b").await.unwrap()), "");
+        assert_eq!(names(list().controller_uid("u1").label("app", "db").await.unwrap()), "");
+    }
+    let taken: &'static FieldIndex<ConfigMap> = Box::leak(Box::new(FieldIndex::new("app", |_, _| Ok(()))));
+    let error = client.list::<ConfigMap>().by_index(taken, "web").await.unwrap_err();
+    assert!(error.to_string().contains("another name"), "two declarations need two names: {error}");
 }
 
 #[tokio::test(start_paused = true)]

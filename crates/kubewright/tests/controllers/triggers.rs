@@ -4,8 +4,9 @@ use futures::SinkExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Selector};
 use kubewright::{
-    cache::{Event, KindCache, Lazy, ListWatch, SharedInformer},
+    cache::{Event, FieldIndex, KindCache, Lazy, ListWatch, SharedInformer},
     controller::{
+        HandlerContext,
         predicate::{
             AnnotationChanged, GenerationChanged, LabelChanged, ResourceVersionChanged, Selected, object,
         },
@@ -97,6 +98,44 @@ async fn a_map_function_is_called_with_the_old_and_the_new_object() {
     journal.reaches(3).await;
     assert_eq!(journal.lines(), ["elsewhere/one", "elsewhere/one", "elsewhere/two"]);
     running.stop().await.unwrap();
+}
+
+static MAPS_BY_SECRET: FieldIndex<ConfigMap> = FieldIndex::new("secret", |map, values| {
+    let name = map.label("secret");
+    values.extend(name.map(|name| ObjectKey::new(map.namespace(), name).to_string()));
+    Ok(())
+});
+
+#[tokio::test(start_paused = true)]
+async fn an_index_leads_from_an_object_to_those_that_refer_to_it() {
+    let api = FakeApi::new();
+    for (name, secret) in [("one", "s"), ("two", "other"), ("three", "s")] {
+        api.put(
+            "/api/v1/namespaces/default/configmaps",
+            json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"namespace": "default", "name": name, "labels": {"secret": secret}}}),
+        );
+    }
+    let diary = Diary::default();
+    let watch = Watch::<Secret>::by_index(&MAPS_BY_SECRET);
+    let builder = maps().0.only_others().index(&MAPS_BY_SECRET).watches(watch);
+    let running = run(&api, [listening(builder.owns::<ConfigMap>(), &diary)]).await;
+    api.put(SECRETS, secret("s", &json!([])));
+    diary.reaches(2).await;
+    assert_eq!(diary.sorted(), ["default/one", "default/three"]);
+    let watch = Watch::mapped_with(|secret: &Lazy<Secret>, cx: &HandlerContext| {
+        cx.cache::<ConfigMap>()
+            .get(&ObjectKey::namespaced("default", secret.name()))
+            .map(|map| map.key().clone())
+    });
+    let diary = Diary::default();
+    let other =
+        run(&api, [listening(maps().0.only_others().watches(watch).owns::<ConfigMap>(), &diary)]).await;
+    api.put(SECRETS, secret("two", &json!([])));
+    diary.reaches(1).await;
+    assert_eq!(diary.lines(), ["default/two"]);
+    running.stop().await.unwrap();
+    other.stop().await.unwrap();
 }
 
 fn handle(version: &str, change: impl Fn(&mut Value)) -> Lazy<Secret> {

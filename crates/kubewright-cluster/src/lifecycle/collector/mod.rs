@@ -26,7 +26,7 @@ use self::{
     sweep::Sweeper,
 };
 use super::monitors::Metadata;
-use crate::Parts;
+use crate::ControllerContext;
 
 /// How many objects are looked at at the same time.
 const WORKERS: usize = 4;
@@ -39,11 +39,11 @@ pub struct Collector {
 
 impl Collector {
     /// A collector over the monitors of a cluster. Make it before the monitors run.
-    pub fn new(parts: &Parts) -> Self {
+    pub fn new(cluster: &ControllerContext) -> Self {
         let graph: Arc<Mutex<Graph>> = Arc::default();
         let queue = RateLimitingQueue::named("garbage-collector");
         let (told, turns) = (Arc::clone(&graph), queue.clone());
-        parts.monitors().listen(move |resource, event| {
+        cluster.monitors().listen(move |resource, event| {
             let found = match event {
                 Event::Added { object, .. } | Event::Updated { new: object, .. } => {
                     let node = node(resource, object);
@@ -56,10 +56,10 @@ impl Collector {
             }
         });
         let sweeper = Sweeper {
-            client: parts.clients().client(),
-            monitors: parts.monitors().clone(),
+            client: cluster.clients().client(),
+            monitors: cluster.monitors().clone(),
             graph,
-            recorder: parts.recorder("garbage-collector-controller"),
+            recorder: cluster.recorder("garbage-collector-controller"),
         };
         Self { sweeper: Arc::new(sweeper), queue }
     }

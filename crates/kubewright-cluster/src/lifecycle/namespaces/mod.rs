@@ -15,13 +15,12 @@ use kubewright::{
     Error, ObjectKey,
     cache::{Event, Lazy},
     client::{ApiStatus, Clients, ResourceInfo, ServerResources},
-    controller::{Action, Context, Controller, Requests, source},
+    controller::{Action, Context, Controller},
 };
-use parking_lot::Mutex;
 
 use self::conditions::Findings;
 use super::monitors::api_of;
-use crate::{Parts, objects::FIELD_MANAGER};
+use crate::{ControllerContext, objects::FIELD_MANAGER};
 
 /// The finalizer in the namespace's spec that this controller releases.
 const FINALIZER: &str = "kubernetes";
@@ -29,34 +28,24 @@ const FINALIZER: &str = "kubernetes";
 const RECHECK: Duration = Duration::from_secs(30);
 
 /// The controller that empties namespaces.
-pub fn controller(parts: &Parts) -> Controller {
-    let clients = parts.clients().clone();
-    let namespaces = parts.caches().of::<Namespace>();
-    // What goes from a namespace that is being deleted, or changes there, may have been the last to hold it.
-    let requests: Arc<Mutex<Option<Requests>>> = Arc::default();
-    let asked = Arc::clone(&requests);
-    parts.monitors().listen(move |_, event| {
+pub fn controller(cluster: &ControllerContext) -> Controller {
+    let clients = cluster.clients().clone();
+    // A namespace that is being deleted may end with the object that has just gone or changed in it.
+    let contents = cluster.monitors().source("contents", |event, cx| {
         if matches!(event, Event::Added { is_in_initial_list: true, .. }) {
             return;
         }
         let Some(namespace) = event.object().namespace().map(ObjectKey::cluster) else { return };
-        if namespaces.get(&namespace).is_some_and(|namespace| namespace.is_deleting())
-            && let Some(requests) = &*asked.lock()
-        {
-            requests.add(namespace);
+        if cx.cache::<Namespace>().get(&namespace).is_some_and(|namespace| namespace.is_deleting()) {
+            cx.add(namespace);
         }
     });
-    Controller::of::<Namespace>()
-        .named("namespace")
-        .workers(4)
-        .source(source::function("contents", move |given: Requests| async move {
-            *requests.lock() = Some(given);
-            std::future::pending::<()>().await;
-        }))
-        .reconcile(move |cx: Context<Namespace>| {
+    Controller::of::<Namespace>().named("namespace").workers(4).source(contents).reconcile(
+        move |cx: Context<Namespace>| {
             let clients = clients.clone();
             async move { finish(&cx, &clients).await }
-        })
+        },
+    )
 }
 
 async fn finish(cx: &Context<Namespace>, clients: &Clients) -> Result<Action, Error> {

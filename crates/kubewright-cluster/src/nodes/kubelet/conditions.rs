@@ -1,9 +1,8 @@
 //! The conditions of a pod, as a kubelet writes them.
 
+use crate::objects::timestamp;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodStatus};
-
-use crate::workloads::pods::stamp;
 
 const OWN: [&str; 5] =
     ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
@@ -40,7 +39,7 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, now: Timestamp) -> Vec<PodCondit
         PodCondition {
             type_: (*kind).to_owned(),
             status: status.to_owned(),
-            last_transition_time: Some(since.unwrap_or_else(|| stamp(now))),
+            last_transition_time: Some(since.unwrap_or_else(|| timestamp(now))),
             observed_generation: pod.metadata.generation,
             reason: why.as_ref().map(|why| why.reason.to_owned()),
             message: why.and_then(|why| why.message),

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::super::script::Script;
-use crate::workloads::{pods, step::Note};
+use crate::{objects, pod, workloads::step::Note};
 
 /// How long the kubelet tells of a failed pull before it tells of backing off.
 const PULL_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
@@ -46,7 +46,7 @@ impl<'a> Containers<'a> {
             init: pair(init, status.and_then(|status| status.init_container_statuses.as_ref())),
             main: pair(main, status.and_then(|status| status.container_statuses.as_ref())),
             now,
-            stopping: pods::is_terminating(pod),
+            stopping: pod::is_terminating(pod),
         }
     }
 
@@ -210,7 +210,7 @@ fn start(
     status.started = Some(true);
     status.ready = false;
     status.state = Some(ContainerState {
-        running: Some(ContainerStateRunning { started_at: Some(pods::stamp(now)) }),
+        running: Some(ContainerStateRunning { started_at: Some(objects::timestamp(now)) }),
         ..ContainerState::default()
     });
 }
@@ -223,8 +223,8 @@ fn end(status: &mut ContainerStatus, code: i32, since: Timestamp, now: Timestamp
         terminated: Some(ContainerStateTerminated {
             exit_code: code,
             reason: Some(if code == 0 { "Completed" } else { "Error" }.into()),
-            started_at: Some(pods::stamp(since)),
-            finished_at: Some(pods::stamp(now)),
+            started_at: Some(objects::timestamp(since)),
+            finished_at: Some(objects::timestamp(now)),
             container_id: status.container_id.clone(),
             ..ContainerStateTerminated::default()
         }),

@@ -4,6 +4,7 @@
 //! state that a real kubelet writes is written and can be seen by watchers. The write itself brings the pod back for
 //! the next turn; what only time can change is looked at again when its time has come.
 
+mod addresses;
 mod conditions;
 mod containers;
 pub(super) mod reconcile;
@@ -14,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::script::Script;
-use crate::workloads::{pods, step::Note};
+use crate::{objects, pod, workloads::step::Note};
 use containers::Containers;
 
 /// Where a pod runs.
@@ -48,10 +49,10 @@ impl Turn {
 /// The next turn of a pod that is bound to a simulated node.
 pub(super) fn turn(pod: &Pod, place: Place<'_>, now: Timestamp) -> Turn {
     let script = Script::of(pod);
-    if pods::is_terminating(pod) {
+    if pod::is_terminating(pod) {
         return stop(pod, &script, now);
     }
-    if pods::is_finished(pod) {
+    if pod::is_terminal(pod) {
         return Turn::default();
     }
     let before = pod.status.clone().unwrap_or_default();
@@ -68,7 +69,7 @@ pub(super) fn turn(pod: &Pod, place: Place<'_>, now: Timestamp) -> Turn {
         turn.after = containers.advance(&script, &mut turn.notes);
     }
     let mut status = before.clone();
-    status.start_time.get_or_insert_with(|| pods::stamp(now));
+    status.start_time.get_or_insert_with(|| objects::timestamp(now));
     status.host_ip = Some(place.host_ip.to_owned());
     status.host_ips = Some(vec![HostIP { ip: place.host_ip.to_owned() }]);
     status.pod_ip = Some(place.pod_ip.to_owned());
@@ -108,7 +109,7 @@ fn stop(pod: &Pod, script: &Script, now: Timestamp) -> Turn {
         return Turn { after: Turn::look_at(end, now), ..Turn::default() };
     }
     let mut turn = Turn { remove: true, ..Turn::default() };
-    if pods::is_finished(pod) {
+    if pod::is_terminal(pod) {
         return turn;
     }
     let before = pod.status.clone().unwrap_or_default();

@@ -1,49 +1,55 @@
-//! The kubelets of all simulated nodes, as one controller of pods.
+//! The kubelets of all simulated nodes, as one controller of Pods.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright::{
-    cache::Event,
-    controller::{Controller, EventSink, Watch},
+    cache::{Event, Lazy},
+    controller::{Controller, EventSink, HandlerContext, Watch},
     prelude::*,
 };
+use parking_lot::Mutex;
 
-use super::{Place, turn};
-use crate::{
-    nodes::SIMULATED,
-    workloads::{pods, wake::Known},
-};
+use super::{Place, addresses::Addresses, turn};
+use crate::{ControllerContext, indexes::PODS_BY_NODE, nodes::SIMULATED, objects, pod};
 
-/// One pod at a time: addresses must not be given twice.
-pub(in crate::nodes) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+/// One Pod at a time, so that the states of a Pod are written in order.
+pub(in crate::nodes) fn controller(cluster: &ControllerContext) -> Controller {
+    let addresses: Arc<Mutex<Addresses>> = Arc::default();
+    let observed = Arc::clone(&addresses);
+    let on_pod = move |event: &Event<Pod>, _: &HandlerContext| observed.lock().observe(event);
     Controller::of::<Pod>()
         .named("kubelet")
-        .when(|event: &Event<Pod>| event.object().load().is_ok_and(|pod| pods::node(&pod).is_some()))
-        .watches(
-            Watch::<Node>::handled(known.everyone())
-                .when(|event: &Event<Node>| matches!(event, Event::Added { .. })),
-        )
-        .reconcile(Kubelet { events, known })
+        .index(&PODS_BY_NODE)
+        .when(|event: &Event<Pod>| event.object().load().is_ok_and(|pod| pod::node(&pod).is_some()))
+        .watches(Watch::handled(on_pod))
+        .watches(Watch::mapped_with(pods_of).when(|event: &Event<Node>| matches!(event, Event::Added { .. })))
+        .reconcile(Kubelet { events: cluster.event_sink("kubelet"), addresses })
+}
+
+/// The keys of the Pods of a node.
+fn pods_of(node: &Lazy<Node>, cx: &HandlerContext) -> Vec<ObjectKey> {
+    let pods = cx.cache::<Pod>().by_index(&PODS_BY_NODE, node.name()).unwrap_or_default();
+    pods.iter().map(|pod| pod.key().clone()).collect()
 }
 
 struct Kubelet {
     events: Arc<dyn EventSink>,
-    known: Known<Pod>,
+    addresses: Arc<Mutex<Addresses>>,
 }
 
 impl Reconciler<Pod> for Kubelet {
     async fn reconcile(&self, cx: Context<Pod>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let Some(pod) = cx.object()? else { return Ok(Action::done()) };
-        let Some(name) = pods::node(&pod) else { return Ok(Action::done()) };
+        let Some(name) = pod::node(&pod) else { return Ok(Action::done()) };
         let node = cx.get::<Node>(&ObjectKey::cluster(name)).await?;
-        let Some(node) = node.filter(|node| pods::annotation(&node.metadata, SIMULATED).is_some()) else {
+        let Some(node) = node.filter(|node| objects::annotation(&node.metadata, SIMULATED).is_some()) else {
             return Ok(Action::done());
         };
         let host_ip = host_ip(&node);
-        let pod_ip = address(&cx, &pod, &node, &host_ip).await?;
+        let Some(pod_ip) = self.addresses.lock().allocate(&pod, &node, &host_ip) else {
+            return Err(Error::message(format!("no address is left on {name}")));
+        };
         let turn = turn(&pod, Place { host_ip: &host_ip, pod_ip: &pod_ip }, cx.clock().now());
         for note in &turn.notes {
             self.events.record(&pod.object_ref(&()), note.event_type, &note.reason, &note.message);
@@ -69,27 +75,4 @@ fn host_ip(node: &Node) -> String {
     let addresses = node.status.as_ref().and_then(|status| status.addresses.as_deref()).unwrap_or_default();
     let internal = addresses.iter().find(|address| address.type_ == "InternalIP");
     internal.map(|address| address.address.clone()).unwrap_or_default()
-}
-
-/// The address of a pod: the one it has, that of its host, or the lowest that is free in the range of the node.
-async fn address(cx: &Context<Pod>, pod: &Pod, node: &Node, host_ip: &str) -> Result<String> {
-    if let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()) {
-        return Ok(address);
-    }
-    if pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
-        return Ok(host_ip.to_owned());
-    }
-    let range = node.spec.as_ref().and_then(|spec| spec.pod_cidr.as_deref()).unwrap_or("10.128.0.0/24");
-    let stem = range.rsplit_once('.').map_or("10.128.0", |(stem, _)| stem);
-    let mut taken = BTreeSet::new();
-    for other in cx.list::<Pod>().await? {
-        let other = other.load()?;
-        if pods::node(&other) == node.metadata.name.as_deref() && !pods::is_finished(&other) {
-            taken.extend(other.status.as_ref().and_then(|status| status.pod_ip.clone()));
-        }
-    }
-    let free = (2..255).map(|last| format!("{stem}.{last}")).find(|address| !taken.contains(address));
-    free.ok_or_else(|| {
-        Error::message(format!("no address is left on {}", node.metadata.name.as_deref().unwrap_or_default()))
-    })
 }

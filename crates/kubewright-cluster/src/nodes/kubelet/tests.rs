@@ -1,5 +1,8 @@
 use super::*;
-use crate::workloads::testing::{bound, time};
+use crate::{
+    objects, pod,
+    workloads::testing::{bound, time},
+};
 
 const PLACE: Place<'static> = Place { host_ip: "172.16.0.1", pod_ip: "10.128.0.2" };
 
@@ -65,7 +68,7 @@ fn a_pod_runs_and_is_ready_with_what_a_kubelet_writes() {
         (status.host_ip.as_deref(), status.pod_ip.as_deref()),
         (Some("172.16.0.1"), Some("10.128.0.2"))
     );
-    assert!(pods::is_ready(&node.pod));
+    assert!(pod::is_ready(&node.pod));
     let kinds: Vec<&str> = status.conditions.as_ref().unwrap().iter().map(|c| c.type_.as_str()).collect();
     assert_eq!(
         kinds,
@@ -83,7 +86,7 @@ fn a_pod_that_ends_well_has_succeeded() {
     node.now = 30;
     node.settle();
     assert_eq!(node.status().phase.as_deref(), Some("Succeeded"));
-    assert_eq!(pods::condition(&node.pod, "Ready").unwrap().reason.as_deref(), Some("PodCompleted"));
+    assert_eq!(pod::condition(&node.pod, "Ready").unwrap().reason.as_deref(), Some("PodCompleted"));
     assert_eq!(node.state()["terminated"]["exitCode"], 0);
 }
 
@@ -116,7 +119,7 @@ fn a_crash_loop_waits_longer_and_longer() {
     }
     assert_eq!(waits, [10, 20, 40, 80, 160, 300, 300]);
     assert_eq!(node.restarts(), 7);
-    assert!(!pods::is_ready(&node.pod));
+    assert!(!pod::is_ready(&node.pod));
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn a_pod_may_start_late_or_never_be_ready() {
     node.now = 5;
     node.settle();
     assert_eq!(node.status().phase.as_deref(), Some("Running"));
-    let ready = pods::condition(&node.pod, "Ready").unwrap();
+    let ready = pod::condition(&node.pod, "Ready").unwrap();
     assert_eq!((ready.status.as_str(), ready.reason.as_deref()), ("False", Some("ContainersNotReady")));
     assert_eq!(ready.message.as_deref(), Some("containers with unready status: [c]"));
 }
@@ -152,11 +155,11 @@ fn the_delay_of_a_readiness_probe_is_kept() {
     node.pod.spec.as_mut().unwrap().containers[0].readiness_probe =
         Some(serde_json::from_value(serde_json::json!({"initialDelaySeconds": 7})).unwrap());
     assert_eq!(node.settle(), Some(Duration::from_secs(7)));
-    assert!(!pods::is_ready(&node.pod));
+    assert!(!pod::is_ready(&node.pod));
     node.now = 7;
     node.settle();
-    assert!(pods::is_ready(&node.pod));
-    assert_eq!(pods::ready_since(&node.pod), Some(time(7)));
+    assert!(pod::is_ready(&node.pod));
+    assert_eq!(pod::ready_since(&node.pod), Some(time(7)));
 }
 
 #[test]
@@ -165,16 +168,13 @@ fn a_readiness_gate_holds_readiness_back() {
     node.pod.spec.as_mut().unwrap().readiness_gates =
         Some(serde_json::from_value(serde_json::json!([{"conditionType": "example.com/ok"}])).unwrap());
     node.settle();
-    assert_eq!(
-        pods::condition(&node.pod, "Ready").unwrap().reason.as_deref(),
-        Some("ReadinessGatesNotReady")
-    );
-    let mut open = pods::condition(&node.pod, "Ready").unwrap().clone();
+    assert_eq!(pod::condition(&node.pod, "Ready").unwrap().reason.as_deref(), Some("ReadinessGatesNotReady"));
+    let mut open = pod::condition(&node.pod, "Ready").unwrap().clone();
     open.type_ = "example.com/ok".into();
     open.status = "True".into();
     node.pod.status.as_mut().unwrap().conditions.as_mut().unwrap().push(open);
     node.settle();
-    assert!(pods::is_ready(&node.pod));
+    assert!(pod::is_ready(&node.pod));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_deleted_pod_stops_and_goes_within_its_grace_period() {
     for (takes, ends_after, code) in [("0s", 0, 143), ("10s", 10, 143), ("1h", 30, 137)] {
         let mut node = Node::new("Always", &[("stop-duration", takes)]);
         node.settle();
-        node.pod.metadata.deletion_timestamp = Some(pods::stamp(time(130)));
+        node.pod.metadata.deletion_timestamp = Some(objects::timestamp(time(130)));
         node.pod.metadata.deletion_grace_period_seconds = Some(30);
         node.now = 100;
         if ends_after > 0 {

@@ -1,6 +1,6 @@
-//! The scheduler as a controller of pods.
+//! The scheduler as a controller of Pods.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::api::{
     core::v1::{Binding, Node, ObjectReference, PersistentVolumeClaim, Pod, PodCondition},
@@ -11,58 +11,76 @@ use kube::{
     api::{ObjectMeta, Patch, PostParams},
 };
 use kubewright::{
-    cache::{Event, KindCache, Lazy},
-    controller::{Controller, EventSink, Requests, Watch},
+    cache::Event,
+    controller::{Controller, EventSink, HandlerContext, Watch},
     events::EventType,
     prelude::*,
 };
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{World, choose, is_waiting, unbound};
-use crate::{volumes::binding::SELECTED_NODE, workloads::pods};
+use super::{World, cache::SchedulerCache, choose, claim_names, is_waiting, unbound};
+use crate::{
+    ControllerContext, objects, pod,
+    volumes::{binding::SELECTED_NODE, provisioner::waits_for_consumer},
+};
 
-/// One pod at a time, as upstream does: a decision must know of the one before.
-pub(in crate::nodes) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known: Arc<std::sync::OnceLock<KindCache<Pod>>> = Arc::default();
-    let waiting = known.clone();
-    let wake = move |requests: &Requests| {
-        for pod in waiting.get().map(KindCache::list).unwrap_or_default() {
-            if pod.load().is_ok_and(|pod| is_waiting(&pod)) {
-                requests.add(pod.key().clone());
-            }
+/// One Pod at a time, as upstream does: a decision must know of the one before.
+pub(in crate::nodes) fn controller(cluster: &ControllerContext) -> Controller {
+    let cache: Arc<Mutex<SchedulerCache>> = Arc::default();
+    let (of_pods, of_nodes, of_claims) = (Arc::clone(&cache), Arc::clone(&cache), Arc::clone(&cache));
+    let on_pod = move |event: &Event<Pod>, cx: &HandlerContext| {
+        let mut cache = of_pods.lock();
+        if observe_pod(&mut cache, event) {
+            cx.add_all(cache.take_unschedulable());
         }
     };
-    let (by_pods, by_claims, by_nodes) = (wake.clone(), wake.clone(), wake);
+    let on_node = move |event: &Event<Node>, cx: &HandlerContext| {
+        let mut cache = of_nodes.lock();
+        observe_node(&mut cache, event);
+        if makes_room(event) {
+            cx.add_all(cache.take_unschedulable());
+        }
+    };
+    let on_claim = move |_: &Event<PersistentVolumeClaim>, cx: &HandlerContext| {
+        cx.add_all(of_claims.lock().take_unschedulable());
+    };
     Controller::of::<Pod>()
         .named("default-scheduler")
         .when(|event: &Event<Pod>| event.object().load().is_ok_and(|pod| is_waiting(&pod)))
-        .watches(
-            Watch::<Pod>::handled(move |_: &Event<Pod>, requests: &Requests| by_pods(requests))
-                .when(frees_room),
-        )
-        .watches(
-            Watch::<Node>::handled(move |_: &Event<Node>, requests: &Requests| by_nodes(requests))
-                .when(makes_room),
-        )
-        .watches(Watch::<PersistentVolumeClaim>::handled(
-            move |_: &Event<PersistentVolumeClaim>, requests: &Requests| by_claims(requests),
-        ))
-        .reconcile(Scheduler { events, known, assumed: Mutex::default() })
+        .watches(Watch::handled(on_pod))
+        .watches(Watch::handled(on_node))
+        .watches(Watch::handled(on_claim))
+        .reconcile(Scheduler { events: cluster.event_sink("default-scheduler"), cache })
 }
 
-/// A pod that ends or goes leaves room for others.
-fn frees_room(event: &Event<Pod>) -> bool {
-    let busy =
-        |pod: &Lazy<Pod>| pod.load().is_ok_and(|pod| pods::node(&pod).is_some() && !pods::is_finished(&pod));
+/// Brings the cache up to date. Returns whether a node has more room than before.
+fn observe_pod(cache: &mut SchedulerCache, event: &Event<Pod>) -> bool {
     match event {
-        Event::Added { .. } => false,
-        Event::Updated { old, new } => busy(old) && !busy(new),
-        Event::Deleted { object, .. } => busy(object),
+        Event::Deleted { object, .. } => {
+            cache.remove_unschedulable(object.key());
+            cache.remove_pod(object.uid())
+        }
+        Event::Added { object, .. } => object.load().is_ok_and(|pod| cache.set_pod(&pod)),
+        Event::Updated { old, new } => {
+            let replaced = old.uid() != new.uid() && cache.remove_pod(old.uid());
+            new.load().is_ok_and(|pod| cache.set_pod(&pod)) || replaced
+        }
     }
 }
 
-/// Heartbeats make no room.
+fn observe_node(cache: &mut SchedulerCache, event: &Event<Node>) {
+    match event {
+        Event::Deleted { object, .. } => cache.remove_node(object.name()),
+        Event::Added { object: node, .. } | Event::Updated { new: node, .. } => {
+            if let Ok(node) = node.load() {
+                cache.set_node(node);
+            }
+        }
+    }
+}
+
+/// Whether a change of a node may let a Pod onto it; heartbeats do not.
 fn makes_room(event: &Event<Node>) -> bool {
     let Event::Updated { old, new } = event else { return true };
     let allocatable = |node: &Node| node.status.as_ref().and_then(|status| status.allocatable.clone());
@@ -78,89 +96,94 @@ fn makes_room(event: &Event<Node>) -> bool {
 
 struct Scheduler {
     events: Arc<dyn EventSink>,
-    known: Arc<std::sync::OnceLock<KindCache<Pod>>>,
-    /// What was bound and may not have come back through the cache yet, by uid.
-    assumed: Mutex<BTreeMap<String, String>>,
+    cache: Arc<Mutex<SchedulerCache>>,
 }
 
 impl Reconciler<Pod> for Scheduler {
     async fn reconcile(&self, cx: Context<Pod>) -> Result<Action> {
-        self.known.get_or_init(|| cx.own_kind().cache());
-        let Some(pod) = cx.object()?.filter(|pod| is_waiting(pod)) else { return Ok(Action::done()) };
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        if self.assumed.lock().contains_key(&uid) {
+        let Some(pod) = cx.object()?.filter(|pod| is_waiting(pod)) else {
+            self.cache.lock().remove_unschedulable(cx.key());
             return Ok(Action::done());
-        }
-        let mut nodes = Vec::new();
-        for node in cx.list::<Node>().await? {
-            nodes.push(Arc::unwrap_or_clone(node.load()?));
-        }
-        nodes.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-        let bound = self.bound(&cx).await?;
-        let mut claims: Vec<PersistentVolumeClaim> = Vec::new();
-        if pod.spec.as_ref().is_some_and(|spec| spec.volumes.is_some()) {
-            for claim in cx.list().namespace(cx.key().namespace().unwrap_or_default()).await? {
-                claims.push(Arc::unwrap_or_clone(claim.load()?));
+        };
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        {
+            let mut cache = self.cache.lock();
+            if cache.is_bound(&uid) {
+                return Ok(Action::done());
             }
+            // Before anything is read: a change from here on brings the Pod back.
+            cache.add_unschedulable(cx.key());
         }
-        let mut patient = Vec::new();
-        if !claims.is_empty() {
-            for class in cx.list::<StorageClass>().await? {
-                if class.load()?.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer") {
-                    patient.push(class.name().to_owned());
+        let (claims, delayed) = claims_of(&cx, &pod).await?;
+        let decision = {
+            let mut cache = self.cache.lock();
+            let world = World { cache: &cache, claims: &claims, delayed: &delayed };
+            let unbound = unbound(&pod, world);
+            match choose(&pod, world) {
+                Ok(node) if unbound.is_empty() => {
+                    cache.assume(&pod, &node);
+                    cache.remove_unschedulable(cx.key());
+                    Decision::Bind(node)
                 }
+                Ok(node) => Decision::SelectNode(node, unbound.into_iter().cloned().collect()),
+                Err(why) => Decision::Unschedulable(why),
             }
-        }
-        let world = World { nodes: &nodes, pods: &bound, claims: &claims, patient: &patient };
-        match choose(&pod, world) {
-            Ok(node) => {
-                let waiting = unbound(&pod, world);
-                if waiting.is_empty() {
-                    return self.bind(&cx, &pod, &node).await;
+        };
+        match decision {
+            Decision::Bind(node) => {
+                let bound = self.bind(&cx, &pod, &node).await;
+                if !matches!(bound, Ok(true)) {
+                    self.cache.lock().forget(&uid);
                 }
-                select_node(&cx, &waiting, &node).await
+                bound.map(|_| Action::done())
             }
-            Err(why) => self.give_up(&cx, &pod, why).await,
+            Decision::SelectNode(node, claims) => select_node(&cx, &claims, &node).await,
+            Decision::Unschedulable(why) => self.give_up(&cx, &pod, why).await,
         }
     }
 }
 
-/// Tells claims where their pod goes. It is bound when they are.
-async fn select_node(cx: &Context<Pod>, claims: &[&PersistentVolumeClaim], node: &str) -> Result<Action> {
-    for claim in claims.iter().filter(|claim| pods::annotation(&claim.metadata, SELECTED_NODE).is_none()) {
+/// What is to be done about a Pod.
+enum Decision {
+    /// It is bound to this node.
+    Bind(String),
+    /// These claims are told of this node first.
+    SelectNode(String, Vec<PersistentVolumeClaim>),
+    /// No node fits, for this reason.
+    Unschedulable(String),
+}
+
+/// The claims of a Pod that exist, and the storage classes whose volumes wait for a Pod to be placed.
+async fn claims_of(cx: &Context<Pod>, pod: &Pod) -> Result<(Vec<PersistentVolumeClaim>, Vec<String>)> {
+    let (mut claims, mut delayed) = (Vec::new(), Vec::new());
+    for name in pod.spec.iter().flat_map(claim_names) {
+        if let Some(claim) = cx.get::<PersistentVolumeClaim>(&cx.neighbour(name)).await? {
+            claims.push(Arc::unwrap_or_clone(claim));
+        }
+    }
+    if !claims.is_empty() {
+        for class in cx.list::<StorageClass>().await? {
+            if waits_for_consumer(&*class.load()?) {
+                delayed.push(class.name().to_owned());
+            }
+        }
+    }
+    Ok((claims, delayed))
+}
+
+/// Annotates claims with the node of their Pod. The Pod is bound when they are.
+async fn select_node(cx: &Context<Pod>, claims: &[PersistentVolumeClaim], node: &str) -> Result<Action> {
+    for claim in claims.iter().filter(|claim| objects::annotation(&claim.metadata, SELECTED_NODE).is_none()) {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {SELECTED_NODE: node}}}));
-        let key = ObjectKey::of(*claim, &())?;
+        let key = ObjectKey::of(claim, &())?;
         cx.client().field_owner("kube-scheduler").patch::<PersistentVolumeClaim>(&key, &patch).await?;
     }
     Ok(Action::done())
 }
 
 impl Scheduler {
-    /// The pods that have a node, those included whose binding the cache has not seen yet.
-    async fn bound(&self, cx: &Context<Pod>) -> Result<Vec<Pod>> {
-        let mut bound = Vec::new();
-        let mut seen = BTreeMap::new();
-        let all = cx.list::<Pod>().await?;
-        let mut assumed = self.assumed.lock();
-        for handle in all {
-            let mut pod = Arc::unwrap_or_clone(handle.load()?);
-            let uid = handle.uid().to_owned();
-            if let Some(node) = assumed.get(&uid)
-                && pods::node(&pod).is_none()
-            {
-                pod.spec.get_or_insert_default().node_name = Some(node.clone());
-                seen.insert(uid, node.clone());
-            }
-            if pods::node(&pod).is_some() && !pods::is_finished(&pod) {
-                bound.push(pod);
-            }
-        }
-        // What the cache shows as bound, or no more, needs no memory.
-        *assumed = seen;
-        Ok(bound)
-    }
-
-    async fn bind(&self, cx: &Context<Pod>, pod: &Pod, node: &str) -> Result<Action> {
+    /// Binds a Pod. False when it is gone, or another scheduler has bound it.
+    async fn bind(&self, cx: &Context<Pod>, pod: &Pod, node: &str) -> Result<bool> {
         let meta = &pod.metadata;
         let (space, name) =
             (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
@@ -179,21 +202,17 @@ impl Scheduler {
             .await
         {
             Ok(_) => {}
-            // Gone, or bound by somebody else.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => {
-                return Ok(Action::done());
-            }
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        self.assumed.lock().insert(meta.uid.clone().unwrap_or_default(), node.to_owned());
         let message = format!("Successfully assigned {space}/{name} to {node}");
         self.events.record(&pod.object_ref(&()), EventType::Normal, "Scheduled", &message);
-        Ok(Action::done())
+        Ok(true)
     }
 
-    /// Says on the pod that there is no node for it. The next change of a node, a pod or a claim brings it back.
+    /// Writes to the Pod's status that no node fits. The next change of a node, a Pod or a claim brings it back.
     async fn give_up(&self, cx: &Context<Pod>, pod: &Pod, why: String) -> Result<Action> {
-        let known = pods::condition(pod, "PodScheduled");
+        let known = pod::condition(pod, "PodScheduled");
         if known.is_some_and(|known| known.status == "False" && known.message.as_deref() == Some(&why)) {
             return Ok(Action::done());
         }

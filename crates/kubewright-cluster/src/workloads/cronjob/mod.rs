@@ -3,6 +3,7 @@
 //! A pass first puts the list of active jobs in order, then history, then looks whether a start is due. Of several that
 //! were missed only the latest is made up for.
 
+use crate::objects;
 pub(crate) mod reconcile;
 
 use std::time::Duration;
@@ -19,7 +20,6 @@ use kubewright_cron::{Missed, Schedule};
 
 use super::{
     job::is_finished,
-    pods,
     step::{Note, Step},
 };
 
@@ -65,7 +65,7 @@ pub(crate) fn started(plan: &Plan, job: &Job, due: Timestamp) -> CronJobStatus {
         resource_version: job.metadata.resource_version.clone(),
         ..ObjectReference::default()
     });
-    status.last_schedule_time = Some(pods::stamp(due));
+    status.last_schedule_time = Some(objects::timestamp(due));
     status
 }
 
@@ -216,7 +216,7 @@ fn job(cron: &CronJob, spec: &CronJobSpec, due: Timestamp, schedule: &Schedule) 
             namespace: cron.metadata.namespace.clone(),
             labels: template.labels,
             annotations: Some(annotations),
-            owner_references: Some(vec![pods::controller_reference::<CronJob>(&cron.metadata)]),
+            owner_references: Some(vec![objects::controller_reference::<CronJob>(&cron.metadata)]),
             ..ObjectMeta::default()
         },
         spec: spec.job_template.spec.clone(),

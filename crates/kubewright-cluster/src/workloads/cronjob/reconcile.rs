@@ -11,15 +11,18 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
-        pods,
         step::{Note, Step},
     },
     plan, started,
 };
+use crate::{ControllerContext, objects};
 
 /// The controller of cron jobs.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    Controller::of::<CronJob>().owns::<Job>().workers(super::super::WORKERS).reconcile(CronJobs { events })
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
+    Controller::of::<CronJob>()
+        .owns::<Job>()
+        .workers(super::super::WORKERS)
+        .reconcile(CronJobs { events: cluster.event_sink("cronjob-controller") })
 }
 
 struct CronJobs {
@@ -29,9 +32,8 @@ struct CronJobs {
 impl Reconciler<CronJob> for CronJobs {
     async fn reconcile(&self, cx: Context<CronJob>) -> Result<Action> {
         let Some(cron) = cx.object()? else { return Ok(Action::done()) };
-        let uid = cron.metadata.uid.as_deref();
-        let jobs: Vec<Job> =
-            exec::read(&cx, |job| job.controller().is_some_and(|owner| Some(owner.uid) == uid)).await?;
+        let uid = cron.metadata.uid.as_deref().unwrap_or_default();
+        let jobs: Vec<Job> = exec::to_owned(exec::controlled_by(&cx, uid).await?);
         let plan = plan(&cron, &jobs, cx.clock().now());
         let mut exec = Exec::new(&cx, &cron, &*self.events);
         exec.run(plan.steps.clone()).await?;
@@ -47,7 +49,7 @@ impl Reconciler<CronJob> for CronJobs {
                     // An earlier pass made it and did not live to note it.
                     let name = job.metadata.name.as_deref().unwrap_or_default();
                     if let Some(made) = cx.client().live().get::<Job>(&cx.neighbour(name)).await?
-                        && pods::is_controlled_by(&made.metadata, &cron.metadata)
+                        && objects::is_controlled_by(&made.metadata, &cron.metadata)
                     {
                         status = started(&plan, &made, *due);
                     }

@@ -4,6 +4,7 @@ use super::{
     super::testing::{meta, template, time},
     *,
 };
+use crate::objects;
 
 fn cron(extra: &serde_json::Value) -> CronJob {
     let mut spec = json!({"schedule": "* * * * *", "jobTemplate": {"metadata": {"labels": {"team": "a"}},
@@ -66,10 +67,10 @@ fn a_job_starts_in_its_minute_and_carries_it_in_its_name() {
         Some([("team".to_owned(), "a".to_owned())].into()),
         "the template's, not the cron job's"
     );
-    let due = pods::annotation(&job.metadata, "batch.kubernetes.io/cronjob-scheduled-timestamp");
+    let due = objects::annotation(&job.metadata, "batch.kubernetes.io/cronjob-scheduled-timestamp");
     assert_eq!(due, Some(&*time(60).to_string()));
     let status = cron.status.clone().unwrap();
-    assert_eq!(status.last_schedule_time, Some(pods::stamp(time(60))));
+    assert_eq!(status.last_schedule_time, Some(objects::timestamp(time(60))));
     assert_eq!(status.active.unwrap()[0].kind.as_deref(), Some("Job"));
     assert_eq!(carry_out(&mut cron, &mut jobs, 61).start, None, "once is enough");
 }
@@ -79,7 +80,7 @@ fn a_period_is_counted_from_the_start_before() {
     let mut cron = cron(&json!({"schedule": "@every 10s"}));
     let mut jobs = Vec::new();
     let begun = time(0).as_second();
-    cron.metadata.creation_timestamp = Some(pods::stamp(time(0)));
+    cron.metadata.creation_timestamp = Some(objects::timestamp(time(0)));
     let plan = carry_out(&mut cron, &mut jobs, 13);
     assert_eq!(plan.start.map(|(_, due)| due.as_second() - begun), Some(10));
     assert_eq!(plan.after, Some(Duration::from_secs(7) + DELTA), "the next is due at twenty");
@@ -113,7 +114,7 @@ fn ended_jobs_leave_the_list_and_the_last_success_is_noted() {
     let plan = carry_out(&mut cron, &mut jobs, 75);
     assert_eq!(reasons(&plan), ["SawCompletedJob"]);
     let status = cron.status.clone().unwrap();
-    assert_eq!((status.active, status.last_successful_time), (None, Some(pods::stamp(time(70)))));
+    assert_eq!((status.active, status.last_successful_time), (None, Some(objects::timestamp(time(70)))));
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn a_start_that_is_too_late_is_missed() {
     let hour = (3600 - time(0).as_second() % 3600) % 3600;
     assert!(carry_out(&mut cron, &mut jobs, hour + 101).start.is_none());
     cron.status = None;
-    cron.metadata.creation_timestamp = Some(pods::stamp(time(hour - 10)));
+    cron.metadata.creation_timestamp = Some(objects::timestamp(time(hour - 10)));
     assert!(carry_out(&mut cron, &mut jobs, hour + 50).start.is_some());
 }
 

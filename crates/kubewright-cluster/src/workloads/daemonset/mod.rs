@@ -4,6 +4,7 @@
 //! to the node's name. Failed pods are deleted and made again, with a back-off per node.
 
 mod placement;
+use crate::{objects, pod};
 pub(crate) mod reconcile;
 mod status;
 mod update;
@@ -17,7 +18,7 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    history, pods, selector,
+    history, selector,
     step::{Note, Step},
 };
 
@@ -107,7 +108,7 @@ pub(crate) fn plan(set: &DaemonSet, world: World<'_>, failures: &mut FailedBacko
         history::POD_HASH,
         &mut collisions,
     );
-    let hash = pods::label(&revision.metadata, history::POD_HASH).unwrap_or_default().to_owned();
+    let hash = objects::label(&revision.metadata, history::POD_HASH).unwrap_or_default().to_owned();
     let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
     for pod in world.pods {
         if let Some(node) = placement::target(pod) {
@@ -126,12 +127,12 @@ pub(crate) fn plan(set: &DaemonSet, world: World<'_>, failures: &mut FailedBacko
     plan.create.truncate(BURST);
     plan.delete.truncate(BURST);
     plan.after_pods.extend(status::step(&pass, collisions, &before));
-    let next = pods::next_available(world.pods, pass.min_ready(), now);
+    let next = pod::next_available(world.pods, pass.min_ready(), now);
     plan.after = [plan.after, next].into_iter().flatten().min();
     let live = |known: &ControllerRevision| {
-        let hash = pods::label(&known.metadata, history::POD_HASH);
+        let hash = objects::label(&known.metadata, history::POD_HASH);
         known.metadata.name == revision.metadata.name
-            || world.pods.iter().any(|pod| pods::label(&pod.metadata, history::POD_HASH) == hash)
+            || world.pods.iter().any(|pod| objects::label(&pod.metadata, history::POD_HASH) == hash)
     };
     let limit = pass.spec.revision_history_limit.unwrap_or(10);
     plan.after_pods.extend(history::surplus(world.revisions, limit, live));
@@ -148,14 +149,14 @@ impl Pass<'_> {
     }
 
     fn is_available(&self, pod: &Pod) -> bool {
-        pods::is_available(pod, self.min_ready(), self.now)
+        pod::is_available(pod, self.min_ready(), self.now)
     }
 
     /// Whether a pod is of the present template.
     fn is_updated(&self, pod: &Pod) -> bool {
         let generation = placement::template_generation(self.set);
-        pods::label(&pod.metadata, history::POD_HASH) == Some(&self.hash)
-            || (generation.is_some() && pods::label(&pod.metadata, placement::GENERATION) == generation)
+        objects::label(&pod.metadata, history::POD_HASH) == Some(&self.hash)
+            || (generation.is_some() && objects::label(&pod.metadata, placement::GENERATION) == generation)
     }
 
     /// Pods where there should be some, none where there should not, and no failed ones.
@@ -166,7 +167,7 @@ impl Pass<'_> {
             let here = self.by_node.get(name).map(Vec::as_slice).unwrap_or_default();
             if !may_stay {
                 plan.delete
-                    .extend(here.iter().filter(|pod| !pods::is_terminating(pod)).map(|pod| (*pod).clone()));
+                    .extend(here.iter().filter(|pod| !pod::is_terminating(pod)).map(|pod| (*pod).clone()));
             } else if should_run {
                 self.manage_node(name, here, plan, failures);
             }
@@ -174,8 +175,7 @@ impl Pass<'_> {
         // What was on a node that is no more has nowhere to be.
         let is_known = |name: &str| self.nodes.iter().any(|node| node.metadata.name.as_deref() == Some(name));
         for (_, stranded) in self.by_node.iter().filter(|(name, _)| !is_known(name)) {
-            let unbound =
-                stranded.iter().filter(|pod| pods::node(pod).is_none() && !pods::is_terminating(pod));
+            let unbound = stranded.iter().filter(|pod| pod::node(pod).is_none() && !pod::is_terminating(pod));
             plan.delete.extend(unbound.map(|pod| (*pod).clone()));
         }
     }
@@ -184,9 +184,9 @@ impl Pass<'_> {
         let mut running = Vec::new();
         let mut busy = false;
         for pod in here.iter().copied() {
-            if pods::is_terminating(pod) {
+            if pod::is_terminating(pod) {
                 busy = true;
-            } else if pods::phase(pod) == "Failed" {
+            } else if pod::phase(pod) == "Failed" {
                 busy = true;
                 let set = self.set.metadata.uid.as_deref().unwrap_or_default();
                 if let Some(wait) = failures.wait(set, node, self.now) {
@@ -201,7 +201,7 @@ impl Pass<'_> {
                 let message = format!("Found failed daemon pod {key} on node {node}, will try to kill it");
                 plan.before.push(Step::Say(Note::warning("FailedDaemonPod", message)));
                 plan.delete.push(pod.clone());
-            } else if pods::phase(pod) == "Succeeded" {
+            } else if pod::phase(pod) == "Succeeded" {
                 busy = true;
                 let message = format!("Found succeeded daemon pod on node {node}, will try to delete it");
                 plan.before.push(Step::Say(Note::normal("SucceededDaemonPod", message)));

@@ -8,8 +8,8 @@ use k8s_openapi::api::{
     },
 };
 
-use super::super::{history, pods};
-use crate::nodes::placement;
+use super::super::history;
+use crate::{nodes::placement, objects, pod};
 
 /// The label that numbers the template.
 pub(super) const GENERATION: &str = "pod-template-generation";
@@ -26,7 +26,7 @@ const TOLERATED: [(&str, &str); 6] = [
 
 /// The number of the template, as the server keeps it.
 pub(super) fn template_generation(set: &DaemonSet) -> Option<&str> {
-    pods::annotation(&set.metadata, "deprecated.daemonset.template.generation")
+    objects::annotation(&set.metadata, "deprecated.daemonset.template.generation")
 }
 
 /// Whether a pod should run on a node, and whether one that does may stay.
@@ -49,7 +49,7 @@ pub(super) fn decide(spec: &DaemonSetSpec, node: &Node) -> (bool, bool) {
 
 /// The node that a daemon pod is on or pinned to.
 pub(super) fn target(pod: &Pod) -> Option<&str> {
-    pods::node(pod).or_else(|| {
+    pod::node(pod).or_else(|| {
         let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
         let fields = required.node_selector_terms.iter().flat_map(|term| term.match_fields.iter().flatten());
@@ -60,7 +60,7 @@ pub(super) fn target(pod: &Pod) -> Option<&str> {
 
 /// The daemon pod of a node.
 pub(super) fn pod(set: &DaemonSet, spec: &DaemonSetSpec, hash: &str, node: &str) -> Pod {
-    let mut pod = pods::from_template::<DaemonSet>(&set.metadata, &spec.template);
+    let mut pod = pod::from_template::<DaemonSet>(&set.metadata, &spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     if let Some(generation) = template_generation(set) {
         labels.insert(GENERATION.to_owned(), generation.to_owned());
@@ -104,7 +104,7 @@ fn tolerate(tolerations: &mut Vec<Toleration>, key: &str, effect: &str) {
     }
 }
 
-/// Every alternative of the required affinity is narrowed to the one node.
+/// Replaces the terms of the required node affinity with one that matches only this node, by name.
 fn pin(body: &mut PodSpec, node: &str) {
     let field = NodeSelectorRequirement {
         key: "metadata.name".into(),
@@ -115,7 +115,8 @@ fn pin(body: &mut PodSpec, node: &str) {
     let affinity: &mut NodeAffinity = affinity.node_affinity.get_or_insert_default();
     let required: &mut NodeSelector =
         affinity.required_during_scheduling_ignored_during_execution.get_or_insert_default();
-    // The selector of a daemon set has been checked against the labels already; the field is what binds.
+    // The terms of the template have been checked against the node's labels already, as upstream's
+    // ReplaceDaemonSetPodNodeNameNodeAffinity assumes.
     required.node_selector_terms =
         vec![NodeSelectorTerm { match_expressions: None, match_fields: Some(vec![field]) }];
 }

@@ -1,6 +1,6 @@
 //! The reconciler of daemon sets.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet},
@@ -16,22 +16,26 @@ use parking_lot::Mutex;
 use super::{
     super::{
         exec::{self, Exec},
+        handlers::{Selecting, enqueue_adopters, enqueue_all},
         history,
         replicaset::claim_pods,
-        wake::Known,
     },
     FailedBackoff, World, plan,
 };
+use crate::ControllerContext;
 
 /// The controller of daemon sets.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<DaemonSet>()
+        .index(DaemonSet::index())
         .owns::<Pod>()
-        .watches(Watch::<Pod>::handled(known.orphans()))
-        .watches(Watch::<Node>::handled(known.everyone()).when(placement_changed))
+        .watches(Watch::handled(enqueue_adopters::<DaemonSet, Pod>))
+        .watches(Watch::handled(enqueue_all::<DaemonSet, Node>).when(placement_changed))
         .workers(super::super::WORKERS)
-        .reconcile(DaemonSets { events, known, failures: Mutex::default() })
+        .reconcile(DaemonSets {
+            events: cluster.event_sink("daemonset-controller"),
+            failures: Mutex::default(),
+        })
 }
 
 /// Heartbeats move no pods: only what selectors and tolerations look at counts.
@@ -45,18 +49,18 @@ fn placement_changed(event: &Event<Node>) -> bool {
 
 struct DaemonSets {
     events: Arc<dyn EventSink>,
-    known: Known<DaemonSet>,
     failures: Mutex<FailedBackoff>,
 }
 
 impl Reconciler<DaemonSet> for DaemonSets {
     async fn reconcile(&self, cx: Context<DaemonSet>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let Some(set) = cx.object()? else { return Ok(Action::done()) };
         let chosen = &set.spec.selector;
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, chosen).await?;
         let (pods, mut claims) = claim_pods::<DaemonSet>(&set.metadata, chosen, &all, None, |_| true);
-        let all: Vec<ControllerRevision> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
+        let all = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<ControllerRevision> = exec::to_owned(all);
         let (revisions, adoptions) = history::claim_revisions::<DaemonSet>(&set.metadata, chosen, &all);
         claims.extend(adoptions);
         let mut nodes = Vec::new();

@@ -2,10 +2,8 @@
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
-use super::{
-    super::{pods, pods::nonzero, step::Step},
-    Pass, placement,
-};
+use super::{super::step::Step, Pass, placement};
+use crate::{objects::omit_zero, pod};
 
 /// The write of the status, if it says anything new.
 pub(super) fn step(pass: &Pass<'_>, collisions: i32, before: &DaemonSetStatus) -> Option<Step> {
@@ -20,7 +18,7 @@ pub(super) fn step(pass: &Pass<'_>, collisions: i32, before: &DaemonSetStatus) -
 fn status(pass: &Pass<'_>, collisions: i32, before: &DaemonSetStatus) -> DaemonSetStatus {
     let mut status = DaemonSetStatus {
         observed_generation: pass.set.metadata.generation,
-        collision_count: nonzero(collisions),
+        collision_count: omit_zero(collisions),
         conditions: before.conditions.clone(),
         ..DaemonSetStatus::default()
     };
@@ -35,14 +33,14 @@ fn status(pass: &Pass<'_>, collisions: i32, before: &DaemonSetStatus) -> DaemonS
         status.desired_number_scheduled += 1;
         let Some(first) = here.first() else { continue };
         status.current_number_scheduled += 1;
-        if pods::is_ready(first) {
+        if pod::is_ready(first) {
             status.number_ready += 1;
             available += i32::from(pass.is_available(first));
         }
         updated += i32::from(pass.is_updated(first));
     }
-    status.number_available = nonzero(available);
-    status.updated_number_scheduled = nonzero(updated);
-    status.number_unavailable = nonzero(status.desired_number_scheduled - available);
+    status.number_available = omit_zero(available);
+    status.updated_number_scheduled = omit_zero(updated);
+    status.number_unavailable = omit_zero(status.desired_number_scheduled - available);
     status
 }

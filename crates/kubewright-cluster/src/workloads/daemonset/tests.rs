@@ -11,6 +11,7 @@ use super::{
     },
     *,
 };
+use crate::{objects, pod};
 
 struct Cluster {
     set: DaemonSet,
@@ -76,7 +77,7 @@ impl Cluster {
             let target = placement::target(&pod).unwrap().to_owned();
             let mut pod = in_phase(bound(pod, &target), "Pending");
             pod.metadata.name = Some(format!("ds-{}", self.uid));
-            pod.metadata.creation_timestamp = Some(pods::stamp(time(self.now)));
+            pod.metadata.creation_timestamp = Some(objects::timestamp(time(self.now)));
             self.pods.push(pod);
         }
         for step in plan.before.iter().chain(&plan.after_pods).cloned() {
@@ -93,7 +94,7 @@ impl Cluster {
     fn make_ready(&mut self) {
         let now = time(self.now);
         self.pods =
-            self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
+            self.pods.drain(..).map(|pod| if pod::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
     }
 
     fn settle(&mut self) {
@@ -116,14 +117,14 @@ fn every_node_that_fits_gets_one_pod() {
     let mut cluster = Cluster::new(3);
     cluster.nodes[1] = node("n1", &json!([{"key": "x", "effect": "NoSchedule"}]));
     cluster.settle();
-    let mut on: Vec<&str> = cluster.pods.iter().filter_map(pods::node).collect();
+    let mut on: Vec<&str> = cluster.pods.iter().filter_map(pod::node).collect();
     on.sort_unstable();
     assert_eq!(on, ["n0", "n2"]);
     assert_eq!(cluster.status()["desiredNumberScheduled"], 2);
     assert_eq!(cluster.status()["numberAvailable"], 2);
     let pod = &cluster.pods[0];
-    assert_eq!(pods::label(&pod.metadata, "pod-template-generation"), Some("1"));
-    let hash = pods::label(&pod.metadata, "controller-revision-hash").unwrap();
+    assert_eq!(objects::label(&pod.metadata, "pod-template-generation"), Some("1"));
+    let hash = objects::label(&pod.metadata, "controller-revision-hash").unwrap();
     assert_eq!(cluster.revisions[0].metadata.name.as_deref(), Some(&*format!("ds-{hash}")));
     let tolerations = pod.spec.as_ref().unwrap().tolerations.as_ref().unwrap();
     assert_eq!(tolerations.len(), 6);
@@ -204,7 +205,7 @@ fn a_rolling_update_has_no_more_nodes_without_a_pod_than_allowed() {
     cluster.image("nginx:2");
     for _ in 0..20 {
         let plan = cluster.step();
-        let well = cluster.pods.iter().filter(|pod| pods::is_ready(pod)).count();
+        let well = cluster.pods.iter().filter(|pod| pod::is_ready(pod)).count();
         assert!(well >= 3, "{well}");
         assert!(plan.delete.len() <= 2);
         cluster.make_ready();
@@ -227,7 +228,7 @@ fn with_surge_the_new_pod_is_there_before_the_old_one_goes() {
     for _ in 0..30 {
         cluster.step();
         assert!(cluster.pods.len() <= 4);
-        assert!(cluster.pods.iter().filter(|pod| pods::is_ready(pod)).count() >= 3);
+        assert!(cluster.pods.iter().filter(|pod| pod::is_ready(pod)).count() >= 3);
         cluster.make_ready();
     }
     assert_eq!(cluster.status()["updatedNumberScheduled"], 3);
@@ -251,7 +252,7 @@ fn two_pods_on_a_node_become_one_and_the_older_stays() {
     cluster.settle();
     let mut twin = cluster.pods[0].clone();
     twin.metadata.name = Some("twin".into());
-    twin.metadata.creation_timestamp = Some(pods::stamp(time(100)));
+    twin.metadata.creation_timestamp = Some(objects::timestamp(time(100)));
     cluster.pods.push(twin);
     cluster.settle();
     assert_eq!(cluster.pods.len(), 1);

@@ -3,12 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{
-    super::{
-        percent::{self, Round},
-        pods,
-    },
+    super::percent::{self, Round},
     Pass, Plan, placement,
 };
+use crate::pod;
 
 /// How many pods more, and how many fewer, than nodes there may be during an update.
 fn limits(pass: &Pass<'_>, desired: i32) -> (usize, usize) {
@@ -63,7 +61,7 @@ pub(super) fn roll(pass: &Pass<'_>, plan: &mut Plan) {
     let (mut down, mut up) = (Vec::new(), Vec::new());
     for name in wanted {
         let here = pass.by_node.get(name).map(Vec::as_slice).unwrap_or_default();
-        let alive: Vec<&Pod> = here.iter().copied().filter(|pod| !pods::is_terminating(pod)).collect();
+        let alive: Vec<&Pod> = here.iter().copied().filter(|pod| !pod::is_terminating(pod)).collect();
         let well = alive.iter().any(|pod| pass.is_available(pod));
         unavailable += usize::from(!well);
         match alive.as_slice() {

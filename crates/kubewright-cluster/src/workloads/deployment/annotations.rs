@@ -1,11 +1,10 @@
 //! The annotations by which a deployment and its sets remember revisions and sizes.
 
+use crate::objects::annotation;
 use k8s_openapi::{
     api::apps::v1::{Deployment, ReplicaSet},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-
-use super::super::pods::annotation;
 
 /// Which template of the deployment this is, counted from one.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";

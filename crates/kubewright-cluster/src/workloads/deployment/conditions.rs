@@ -8,7 +8,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSetCondition};
 
-use super::{super::pods::stamp, rollout::Rollout};
+use super::rollout::Rollout;
+use crate::objects::timestamp;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
@@ -38,8 +39,8 @@ pub(super) fn new(
     DeploymentCondition {
         type_: Some(kind.to_owned()),
         status: Some(status.to_owned()),
-        last_update_time: Some(stamp(now)),
-        last_transition_time: Some(stamp(now)),
+        last_update_time: Some(timestamp(now)),
+        last_transition_time: Some(timestamp(now)),
         reason: Some(reason.to_owned()),
         message: Some(message),
     }

@@ -8,6 +8,7 @@
 
 mod annotations;
 mod conditions;
+use crate::objects;
 pub(crate) mod reconcile;
 mod recreate;
 mod rolling;
@@ -25,7 +26,7 @@ use k8s_openapi::api::{
 
 use super::{
     claim::{self, Claim},
-    pods, selector,
+    selector,
     step::{Note, Step},
 };
 use conditions::creation_failed;
@@ -45,7 +46,7 @@ pub(crate) fn claim_sets(deployment: &Deployment, all: &[ReplicaSet]) -> (Vec<Re
     let (mut owned, mut steps) = (Vec::new(), Vec::new());
     let spec = &deployment.spec;
     let owner = &deployment.metadata;
-    let reference = pods::controller_reference::<Deployment>(owner);
+    let reference = objects::controller_reference::<Deployment>(owner);
     for set in all {
         match claim::claim(owner, &spec.selector, &set.metadata) {
             Claim::Keep => owned.push(set.clone()),
@@ -68,7 +69,8 @@ pub(crate) fn claim_sets(deployment: &Deployment, all: &[ReplicaSet]) -> (Vec<Re
     (owned, steps)
 }
 
-/// What to do about a deployment that has these sets. `all_pods` are the pods of those sets.
+/// What to do about a deployment that has these sets. `all_pods` are the pods of those sets, if it
+/// [is recreated](is_recreated).
 pub(crate) fn plan(deployment: &Deployment, sets: Vec<ReplicaSet>, all_pods: &[Pod], now: Timestamp) -> Plan {
     let spec = &deployment.spec;
     if selector::is_everything(&spec.selector) {
@@ -97,6 +99,12 @@ pub(crate) fn plan(deployment: &Deployment, sets: Vec<ReplicaSet>, all_pods: &[P
         rolling::roll(&mut rollout);
     }
     rollout.finish(status::progressed)
+}
+
+/// Whether all old Pods go before new ones come; only then a plan looks at Pods.
+pub(crate) fn is_recreated(deployment: &Deployment) -> bool {
+    let strategy = deployment.spec.strategy.as_ref();
+    strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate")
 }
 
 /// A selector that chooses everything is refused by word, not by deed.

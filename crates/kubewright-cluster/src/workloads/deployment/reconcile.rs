@@ -15,40 +15,39 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
-        pods,
+        handlers::{Selecting, enqueue_adopters},
         step::{Note, Object, Step},
-        wake::Known,
     },
-    claim_sets, creation_failed, plan, same_template,
+    claim_sets, creation_failed, is_recreated, plan, same_template,
 };
+use crate::{ControllerContext, objects};
 
 /// The controller of deployments.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<Deployment>()
+        .index(Deployment::index())
         .owns::<ReplicaSet>()
-        .watches(Watch::<ReplicaSet>::handled(known.orphans()))
+        .watches(Watch::handled(enqueue_adopters::<Deployment, ReplicaSet>))
         .workers(super::super::WORKERS)
-        .reconcile(Deployments { events, known })
+        .reconcile(Deployments { events: cluster.event_sink("deployment-controller") })
 }
 
 struct Deployments {
     events: Arc<dyn EventSink>,
-    known: Known<Deployment>,
 }
 
 impl Reconciler<Deployment> for Deployments {
     async fn reconcile(&self, cx: Context<Deployment>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let Some(deployment) = cx.object()? else { return Ok(Action::done()) };
-        let all: Vec<ReplicaSet> =
-            exec::candidates(&cx, &deployment.metadata, &deployment.spec.selector).await?;
+        let all = exec::candidates(&cx, &deployment.metadata, &deployment.spec.selector).await?;
+        let all: Vec<ReplicaSet> = exec::to_owned(all);
         let (sets, claims) = claim_sets(&deployment, &all);
-        let uids: Vec<&String> = sets.iter().filter_map(|set| set.metadata.uid.as_ref()).collect();
-        let all_pods: Vec<Pod> = exec::read(&cx, |pod| {
-            pod.controller().is_some_and(|owner| uids.iter().any(|uid| *uid == owner.uid))
-        })
-        .await?;
+        let mut all_pods: Vec<Pod> = Vec::new();
+        if is_recreated(&deployment) {
+            for uid in sets.iter().filter_map(|set| set.metadata.uid.as_deref()) {
+                all_pods.extend(exec::to_owned(exec::controlled_by(&cx, uid).await?));
+            }
+        }
         let now = cx.clock().now();
         let plan = plan(&deployment, sets, &all_pods, now);
         let mut exec = Exec::new(&cx, &deployment, &*self.events);
@@ -88,7 +87,7 @@ impl Deployments {
         }
         let other = cx.client().live().get::<ReplicaSet>(&cx.neighbour(name)).await?;
         let ours = other.is_some_and(|other| {
-            pods::is_controlled_by(&other.metadata, &deployment.metadata)
+            objects::is_controlled_by(&other.metadata, &deployment.metadata)
                 && other
                     .spec
                     .template

@@ -2,10 +2,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{
-    super::pods,
-    rollout::{Rollout, Which, replicas},
-};
+use super::rollout::{Rollout, Which, replicas};
+use crate::{objects, pod};
 
 /// One move: stop the old sets, wait for their pods, then start the new one.
 pub(super) fn roll(rollout: &mut Rollout, all_pods: &[Pod]) {
@@ -30,6 +28,6 @@ pub(super) fn roll(rollout: &mut Rollout, all_pods: &[Pod]) {
 fn old_pods_run(rollout: &Rollout, all_pods: &[Pod]) -> bool {
     let counted = rollout.old.iter().filter_map(|set| set.status.as_ref()).any(|status| status.replicas > 0);
     let newest = rollout.new.as_ref().map(|set| &set.metadata);
-    let foreign = |pod: &&Pod| newest.is_none_or(|newest| !pods::is_controlled_by(&pod.metadata, newest));
-    counted || all_pods.iter().filter(foreign).any(|pod| !pods::is_finished(pod))
+    let foreign = |pod: &&Pod| newest.is_none_or(|newest| !objects::is_controlled_by(&pod.metadata, newest));
+    counted || all_pods.iter().filter(foreign).any(|pod| !pod::is_terminal(pod))
 }

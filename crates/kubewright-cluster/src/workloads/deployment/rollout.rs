@@ -15,11 +15,11 @@ use super::{
     super::{
         hash,
         percent::{self, Round},
-        pods,
         step::{Note, Step},
     },
     Plan, annotations, conditions,
 };
+use crate::objects;
 
 /// The label that tells the pods of one template from those of another.
 const HASH: &str = "pod-template-hash";
@@ -125,7 +125,7 @@ impl Rollout {
         if set.spec.min_ready_seconds.unwrap_or(0) != asked {
             set.spec.min_ready_seconds = Some(asked);
         }
-        if let Some(revision) = pods::annotation(&set.metadata, annotations::REVISION).map(str::to_owned) {
+        if let Some(revision) = objects::annotation(&set.metadata, annotations::REVISION).map(str::to_owned) {
             annotations::set(&mut self.deployment.metadata, annotations::REVISION, &revision);
         }
         let name = set.metadata.name.clone().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Rollout {
                 name: Some(hash::name(owner.name.as_deref().unwrap_or_default(), &hash)),
                 namespace: owner.namespace.clone(),
                 labels: Some(labels),
-                owner_references: Some(vec![pods::controller_reference::<Deployment>(owner)]),
+                owner_references: Some(vec![objects::controller_reference::<Deployment>(owner)]),
                 ..ObjectMeta::default()
             },
             spec: ReplicaSetSpec {

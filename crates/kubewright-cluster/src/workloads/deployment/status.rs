@@ -3,10 +3,10 @@
 use k8s_openapi::api::apps::v1::{DeploymentStatus, ReplicaSet};
 
 use super::{
-    super::pods::nonzero,
     conditions::{self, AVAILABLE, DONE, PROGRESSING, REPLICA_FAILURE, TIMED_OUT},
     rollout::{Rollout, available},
 };
+use crate::objects::omit_zero;
 
 /// Numbers and availability, without a word about progress.
 pub(super) fn observed(rollout: &Rollout) -> DeploymentStatus {
@@ -19,11 +19,11 @@ pub(super) fn observed(rollout: &Rollout) -> DeploymentStatus {
     let ending = |set: &ReplicaSet| set.status.as_ref().and_then(|status| status.terminating_replicas);
     let mut status = DeploymentStatus {
         observed_generation: rollout.deployment.metadata.generation,
-        replicas: nonzero(sum(actual)),
-        updated_replicas: nonzero(rollout.new.as_ref().map_or(0, actual)),
-        ready_replicas: nonzero(sum(ready)),
-        available_replicas: nonzero(has),
-        unavailable_replicas: nonzero((rollout.total() - has).max(0)),
+        replicas: omit_zero(sum(actual)),
+        updated_replicas: omit_zero(rollout.new.as_ref().map_or(0, actual)),
+        ready_replicas: omit_zero(sum(ready)),
+        available_replicas: omit_zero(has),
+        unavailable_replicas: omit_zero((rollout.total() - has).max(0)),
         terminating_replicas: Some(rollout.all().filter_map(ending).sum()),
         collision_count: before.collision_count,
         conditions: before.conditions,
@@ -88,7 +88,7 @@ fn tell_progress(rollout: &Rollout, before: &DeploymentStatus, status: &mut Depl
 
 /// Whether everything that is asked for is there, new and available.
 fn is_done(rollout: &Rollout, status: &DeploymentStatus) -> bool {
-    let desired = nonzero(rollout.desired());
+    let desired = omit_zero(rollout.desired());
     status.updated_replicas == desired
         && status.replicas == desired
         && status.available_replicas == desired

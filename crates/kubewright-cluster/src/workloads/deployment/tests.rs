@@ -7,12 +7,12 @@ use k8s_openapi::{
 
 use super::{
     super::{
-        pods::annotation,
         step::Object,
         testing::{controlled, meta, pod, selector, template, time},
     },
     *,
 };
+use crate::objects::{self, annotation};
 
 /// A deployment and its sets, on which plans are carried out as the server and the `ReplicaSet` controller would.
 struct World {
@@ -61,7 +61,7 @@ impl World {
                 Step::Create(Object::ReplicaSet(mut set)) => {
                     set.metadata.uid = set.metadata.name.clone();
                     set.metadata.generation = Some(1);
-                    set.metadata.creation_timestamp = Some(pods::stamp(time(self.now)));
+                    set.metadata.creation_timestamp = Some(objects::timestamp(time(self.now)));
                     self.sets.push(*set);
                 }
                 Step::Update(Object::ReplicaSet(mut set)) => {
@@ -90,8 +90,8 @@ impl World {
             let has = available(set).min(replicas);
             set.status = Some(ReplicaSetStatus {
                 replicas,
-                ready_replicas: pods::nonzero(has),
-                available_replicas: pods::nonzero(has),
+                ready_replicas: objects::omit_zero(has),
+                available_replicas: objects::omit_zero(has),
                 observed_generation: set.metadata.generation,
                 terminating_replicas: Some(0),
                 ..ReplicaSetStatus::default()
@@ -166,7 +166,7 @@ fn the_writes_of_a_new_deployment_come_in_the_order_that_watchers_know() {
     world.step();
     let progressing = conditions::get(&world.status(), "Progressing").unwrap().clone();
     assert_eq!(progressing.last_transition_time, started);
-    assert_eq!(progressing.last_update_time, Some(pods::stamp(time(world.now))));
+    assert_eq!(progressing.last_update_time, Some(objects::timestamp(time(world.now))));
     world.pods_are(|_| 2);
     world.settle();
     assert_eq!(reasons(&world), ["MinimumReplicasAvailable", "NewReplicaSetAvailable"]);

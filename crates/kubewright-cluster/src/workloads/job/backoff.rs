@@ -8,15 +8,16 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{batch::v1::JobSpec, core::v1::Pod};
 
-use super::{super::pods, Sync, has_finalizer};
+use super::{Sync, has_finalizer};
+use crate::pod;
 
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST: SignedDuration = SignedDuration::from_secs(600);
 
 /// What is left to wait, if anything, after the failures since the last success.
 pub(super) fn remaining(sync: &Sync, now: Timestamp) -> Option<Duration> {
-    let ended = |pod: &&Pod| pods::phase(pod) == "Failed" || (has_finalizer(pod) && sync.is_failed(pod));
-    let succeeded = sync.pods.iter().filter(|pod| pods::phase(pod) == "Succeeded");
+    let ended = |pod: &&Pod| pod::phase(pod) == "Failed" || (has_finalizer(pod) && sync.is_failed(pod));
+    let succeeded = sync.pods.iter().filter(|pod| pod::phase(pod) == "Succeeded");
     let last_success = succeeded.filter_map(finished_at).max();
     let failures: Vec<Timestamp> = sync.pods.iter().filter(ended).filter_map(finished_at).collect();
     let since: Vec<&Timestamp> =
@@ -42,7 +43,7 @@ pub(super) fn finished_at(pod: &Pod) -> Option<Timestamp> {
         .collect();
     let by_containers = ends.and_then(|ends| ends.into_iter().max());
     let by_readiness = || {
-        let ready = pods::condition(pod, "Ready").filter(|ready| ready.status == "False")?;
+        let ready = pod::condition(pod, "Ready").filter(|ready| ready.status == "False")?;
         ready.last_transition_time.as_ref().map(|time| time.0)
     };
     let by_deletion = || {
@@ -59,7 +60,7 @@ pub(super) fn restarted_too_often(spec: &JobSpec, all: &[Pod], limit: i32) -> bo
     if policy != Some("OnFailure") {
         return false;
     }
-    let alive = all.iter().filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
+    let alive = all.iter().filter(|pod| matches!(pod::phase(pod), "Running" | "Pending"));
     let restarts: i32 = alive
         .filter_map(|pod| pod.status.as_ref())
         .flat_map(|status| {

@@ -3,14 +3,15 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 
-use super::super::{pods::stamp, step::Note};
+use super::super::step::Note;
+use crate::objects::timestamp;
 
 pub(super) fn new(kind: &str, reason: &str, message: &str, now: Timestamp) -> JobCondition {
     JobCondition {
         type_: kind.to_owned(),
         status: "True".into(),
-        last_probe_time: Some(stamp(now)),
-        last_transition_time: Some(stamp(now)),
+        last_probe_time: Some(timestamp(now)),
+        last_transition_time: Some(timestamp(now)),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
     }
@@ -89,7 +90,7 @@ pub(super) fn note_suspension(status: &mut JobStatus, suspended: bool, now: Time
     let mut condition = new("Suspended", "JobResumed", "Job resumed", now);
     condition.status = "False".into();
     ensure(status, condition).then(|| {
-        status.start_time = Some(stamp(now));
+        status.start_time = Some(timestamp(now));
         Note::normal("Resumed", "Job resumed")
     })
 }

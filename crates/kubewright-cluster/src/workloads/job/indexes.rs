@@ -38,7 +38,7 @@ impl Indexes {
             let wanted = rule.succeeded_indexes.as_deref().map(|text| Self::parse(text, completions));
             match (wanted, rule.succeeded_count) {
                 (Some(wanted), None) => wanted.0.is_subset(&self.0),
-                (Some(wanted), Some(count)) => super::pods::count(wanted.0.intersection(&self.0)) >= count,
+                (Some(wanted), Some(count)) => super::objects::count(wanted.0.intersection(&self.0)) >= count,
                 (None, Some(count)) => self.total() >= count,
                 (None, None) => false,
             }

@@ -26,13 +26,11 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 
+use crate::{objects, pod};
 pub(crate) use conditions::is_finished;
 pub(crate) use pods_of::{FINALIZER, has_finalizer, without_finalizer};
 
-use super::{
-    pods,
-    step::{Note, Step},
-};
+use super::step::{Note, Step};
 use indexes::Indexes;
 
 /// At most so many pods are created or deleted in one pass.
@@ -88,13 +86,13 @@ impl Sync {
     pub(crate) fn begin(job: &Job, pods: Vec<Pod>, now: Timestamp) -> Self {
         let spec = job.spec.clone().unwrap_or_default();
         let status = job.status.clone().unwrap_or_default();
-        let active: Vec<&Pod> = pods.iter().filter(|pod| pods::is_active(pod)).collect();
-        let ready = pods::count(active.iter().filter(|pod| pods::is_ready(pod)));
+        let active: Vec<&Pod> = pods.iter().filter(|pod| pod::is_active(pod)).collect();
+        let ready = objects::count(active.iter().filter(|pod| pod::is_ready(pod)));
         let mut sync = Self {
             job: job.clone(),
-            active: pods::count(&active),
+            active: objects::count(&active),
             ready,
-            terminating: pods::count(pods.iter().filter(|pod| pods::is_ending(pod))),
+            terminating: objects::count(pods.iter().filter(|pod| pod::is_ending(pod))),
             spec,
             status,
             now,
@@ -110,11 +108,11 @@ impl Sync {
             pods,
         };
         if sync.status.start_time.is_none() && !sync.is_suspended() {
-            sync.status.start_time = Some(pods::stamp(now));
+            sync.status.start_time = Some(objects::timestamp(now));
         }
         sync.judge();
         if sync.finish.is_some() {
-            let active = sync.pods.iter().filter(|pod| pods::is_active(pod)).cloned();
+            let active = sync.pods.iter().filter(|pod| pod::is_active(pod)).cloned();
             sync.delete = active.map(|pod| Deletion { pod, uncounted: false }).collect();
         } else if job.metadata.deletion_timestamp.is_none() {
             sync.managed = true;
@@ -138,8 +136,8 @@ impl Sync {
     /// Whether a pod counts as failed. One that is being deleted does, unless replacements wait for the end.
     fn is_failed(&self, pod: &Pod) -> bool {
         let patient = self.spec.pod_replacement_policy.as_deref() == Some("Failed");
-        pods::phase(pod) == "Failed"
-            || (!patient && pods::is_terminating(pod) && pods::phase(pod) != "Succeeded")
+        pod::phase(pod) == "Failed"
+            || (!patient && pod::is_terminating(pod) && pod::phase(pod) != "Succeeded")
     }
 
     /// The index of a pod, if it is one that there should be.
@@ -160,12 +158,12 @@ impl Sync {
     /// Decides whether the job has reached its goal or failed. What an earlier pass decided stays decided.
     fn judge(&mut self) {
         let uncounted = self.status.uncounted_terminated_pods.clone().unwrap_or_default();
-        let listed = |list: &Option<Vec<String>>| pods::count(list.iter().flatten());
+        let listed = |list: &Option<Vec<String>>| objects::count(list.iter().flatten());
         let won =
-            pods::count(self.newly(uncounted.succeeded.as_ref(), |pod| pods::phase(pod) == "Succeeded"));
+            objects::count(self.newly(uncounted.succeeded.as_ref(), |pod| pod::phase(pod) == "Succeeded"));
         let lost = self.newly(uncounted.failed.as_ref(), |pod| self.is_failed(pod));
         let policy = self.spec.pod_failure_policy.as_ref();
-        let lost = pods::count(lost.into_iter().filter(|pod| failure_policy::judge(policy, pod).counts()));
+        let lost = objects::count(lost.into_iter().filter(|pod| failure_policy::judge(policy, pod).counts()));
         self.succeeded = self.status.succeeded.unwrap_or(0) + won + listed(&uncounted.succeeded);
         let failed = self.status.failed.unwrap_or(0) + lost + listed(&uncounted.failed);
         self.finish = conditions::decided(&self.status);
@@ -206,7 +204,7 @@ impl Sync {
         let completions = self.completions();
         let mut done =
             Indexes::parse(self.status.completed_indexes.as_deref().unwrap_or_default(), completions);
-        let won = self.pods.iter().filter(|pod| pods::phase(pod) == "Succeeded" && has_finalizer(pod));
+        let won = self.pods.iter().filter(|pod| pod::phase(pod) == "Succeeded" && has_finalizer(pod));
         done.extend(won.filter_map(|pod| self.index(pod)));
         self.succeeded = done.total();
         self.succeeded_indexes = done;
@@ -227,7 +225,7 @@ impl Sync {
 
     /// Decides which pods to create and which to delete.
     fn manage(&mut self) {
-        let active: Vec<Pod> = self.pods.iter().filter(|pod| pods::is_active(pod)).cloned().collect();
+        let active: Vec<Pod> = self.pods.iter().filter(|pod| pod::is_active(pod)).cloned().collect();
         if self.is_suspended() {
             self.delete = active.into_iter().map(|pod| Deletion { pod, uncounted: true }).collect();
             return;
@@ -282,7 +280,7 @@ impl Sync {
         }
         let gone = &self.delete[..outcome.deleted.min(self.delete.len())];
         let deleted = number(outcome.deleted);
-        self.ready -= pods::count(gone.iter().filter(|deletion| pods::is_ready(&deletion.pod)));
+        self.ready -= objects::count(gone.iter().filter(|deletion| pod::is_ready(&deletion.pod)));
         self.active += number(outcome.created) - deleted;
         self.terminating += deleted;
         let mut notes = Vec::new();

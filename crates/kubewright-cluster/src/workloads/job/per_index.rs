@@ -8,12 +8,12 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{
-    super::pods,
     Sync, backoff, conditions,
     failure_policy::{self, Verdict},
     has_finalizer,
     indexes::Indexes,
 };
+use crate::{objects, pod};
 
 /// How often the index of a pod had failed before it.
 const COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
@@ -21,7 +21,7 @@ const COUNT: &str = "batch.kubernetes.io/job-index-failure-count";
 const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 fn number(pod: &Pod, key: &str) -> i32 {
-    pods::annotation(&pod.metadata, key).and_then(|text| text.parse().ok()).unwrap_or(0)
+    objects::annotation(&pod.metadata, key).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// How often the index of a failed pod has failed with it: what counts, and what does not.
@@ -50,7 +50,7 @@ pub(super) fn judge(sync: &mut Sync) {
             counted + ignored > a + b
         });
         let replaced = sync.pods.iter().any(|other| {
-            pods::is_active(other)
+            pod::is_active(other)
                 && sync.index(other) == Some(index)
                 && number(other, COUNT) + number(other, IGNORED) >= counted + ignored
         });

@@ -11,10 +11,8 @@ use k8s_openapi::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    super::{pods, replicaset::deletion_order},
-    Sync, per_index,
-};
+use super::{super::replicaset::deletion_order, Sync, per_index};
+use crate::{objects, pod};
 
 /// What a pod carries until its end has been counted.
 pub(crate) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
@@ -33,13 +31,13 @@ pub(crate) fn without_finalizer(meta: &ObjectMeta) -> Value {
 
 /// The index of a pod.
 pub(super) fn index(pod: &Pod) -> Option<i32> {
-    pods::annotation(&pod.metadata, INDEX)?.parse().ok().filter(|index| *index >= 0)
+    objects::annotation(&pod.metadata, INDEX)?.parse().ok().filter(|index| *index >= 0)
 }
 
 /// A pod of the job, of an index if it has one.
 pub(super) fn pod(sync: &Sync, index: Option<i32>) -> Pod {
     let owner = &sync.job.metadata;
-    let mut pod = pods::from_template::<Job>(owner, &sync.spec.template);
+    let mut pod = pod::from_template::<Job>(owner, &sync.spec.template);
     let finalizers = pod.metadata.finalizers.get_or_insert_default();
     if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         finalizers.push(FINALIZER.to_owned());

@@ -1,10 +1,11 @@
 //! The reconcilers of jobs: one that runs them, and one that lets finished ones go.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::api::Patch;
 use kubewright::{
+    cache::FieldIndex,
     controller::{Controller, EventSink, Watch},
     prelude::*,
 };
@@ -12,23 +13,25 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
+        handlers::{Selecting, enqueue_adopters},
         replicaset::claim_pods,
         step::Step,
-        wake::Known,
     },
     FINALIZER, Outcome, Sync, has_finalizer, is_finished,
     ttl::{self, Ttl},
     without_finalizer,
 };
+use crate::ControllerContext;
 
 /// The controller of jobs.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<Job>()
+        .index(Job::index())
+        .index(&PODS_BY_JOB)
         .owns::<Pod>()
-        .watches(Watch::<Pod>::handled(known.orphans()))
+        .watches(Watch::handled(enqueue_adopters::<Job, Pod>))
         .workers(super::super::WORKERS)
-        .reconcile(Jobs { events, known })
+        .reconcile(Jobs { events: cluster.event_sink("job-controller") })
 }
 
 /// The controller of what is left of finished jobs.
@@ -54,12 +57,10 @@ async fn expire(cx: Context<Job>) -> Result<Action> {
 
 struct Jobs {
     events: Arc<dyn EventSink>,
-    known: Known<Job>,
 }
 
 impl Reconciler<Job> for Jobs {
     async fn reconcile(&self, cx: Context<Job>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let job = cx.object()?;
         let uid = job.as_ref().and_then(|job| job.metadata.uid.clone());
         let Some(job) = job.filter(|job| is_finished(job).is_none()) else {
@@ -72,8 +73,9 @@ impl Reconciler<Job> for Jobs {
             return Ok(Action::done());
         }
         let Some(chosen) = spec.selector.as_ref() else { return Ok(Action::done()) };
-        let all: Vec<Pod> = exec::candidates(&cx, &job.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &job.metadata, chosen).await?;
         let (pods, claims) = claim_pods::<Job>(&job.metadata, chosen, &all, Some(FINALIZER), |_| true);
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
         let mut exec = Exec::new(&cx, &job, &*self.events);
         exec.run(claims).await?;
         let sync = Sync::begin(&job, pods, cx.clock().now());
@@ -103,16 +105,21 @@ impl Reconciler<Job> for Jobs {
     }
 }
 
-/// Takes the finalizer off pods of a job of this name that is finished or gone: nobody will count them any more.
+/// Pods by the key of the Job that controls them: of any Job that ever had the name.
+static PODS_BY_JOB: FieldIndex<Pod> = FieldIndex::new("job", |pod, values| {
+    let job = pod.controller().filter(|owner| owner.kind == "Job");
+    values.extend(job.map(|job| ObjectKey::new(pod.namespace(), job.name).to_string()));
+    Ok(())
+});
+
+/// Removes the finalizer from Pods of a Job of this name that is finished or gone, as they are no longer counted.
 async fn release_finished(cx: &Context<Job>, alive: Option<&str>) -> Result<()> {
-    let orphaned: Vec<Pod> = exec::read(cx, |pod| {
-        pod.controller().is_some_and(|owner| {
-            owner.kind == "Job" && owner.name == cx.key().name() && Some(owner.uid) != alive
-        })
-    })
-    .await?;
-    for pod in orphaned.iter().filter(|pod| has_finalizer(pod)) {
-        let key = ObjectKey::of(pod, &())?;
+    let pods = cx.list::<Pod>().by_index(&PODS_BY_JOB, cx.key().as_str()).await?;
+    for pod in pods.iter().filter(|pod| pod.controller().map(|owner| owner.uid) != alive) {
+        let (key, pod) = (pod.key().clone(), pod.load()?);
+        if !has_finalizer(&pod) {
+            continue;
+        }
         let patch = without_finalizer(&pod.metadata);
         match cx.client().patch::<Pod>(&key, &Patch::Strategic(patch)).await {
             Err(error) if error.is_not_found() || error.is_conflict() => {}

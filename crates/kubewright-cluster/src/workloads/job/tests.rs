@@ -7,6 +7,7 @@ use super::{
     },
     *,
 };
+use crate::{objects, pod};
 
 /// A job on which passes are carried out as the server would.
 struct Cluster {
@@ -45,7 +46,7 @@ impl Cluster {
             let mut pod = in_phase(pod, "Pending");
             pod.metadata.name = Some(format!("work-{}", self.made));
             pod.metadata.uid = Some(format!("uid-{}", self.made));
-            pod.metadata.creation_timestamp = Some(pods::stamp(time(self.now)));
+            pod.metadata.creation_timestamp = Some(objects::timestamp(time(self.now)));
             self.pods.push(pod);
         }
         for Deletion { pod, uncounted } in sync.delete.clone() {
@@ -66,7 +67,7 @@ impl Cluster {
                     let place =
                         self.pods.iter().position(|known| known.metadata.uid == pod.metadata.uid).unwrap();
                     self.pods[place].metadata.finalizers = None;
-                    if pods::is_terminating(&self.pods[place]) {
+                    if pod::is_terminating(&self.pods[place]) {
                         self.pods.remove(place);
                     }
                 }
@@ -91,7 +92,7 @@ impl Cluster {
     }
 
     fn active(&self) -> Vec<usize> {
-        (0..self.pods.len()).filter(|place| pods::is_active(&self.pods[*place])).collect()
+        (0..self.pods.len()).filter(|place| pod::is_active(&self.pods[*place])).collect()
     }
 
     fn status(&self) -> JobStatus {
@@ -314,7 +315,10 @@ fn an_index_fails_alone_when_it_has_a_limit_of_its_own() {
     cluster.now += 20;
     cluster.settle();
     let again = cluster.pods.last().unwrap();
-    assert_eq!(pods::annotation(&again.metadata, "batch.kubernetes.io/job-index-failure-count"), Some("1"));
+    assert_eq!(
+        objects::annotation(&again.metadata, "batch.kubernetes.io/job-index-failure-count"),
+        Some("1")
+    );
     let place = cluster.pods.len() - 1;
     cluster.end(place, "Failed");
     cluster.settle();

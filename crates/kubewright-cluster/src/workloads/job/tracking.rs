@@ -8,13 +8,11 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    super::{
-        pods::{self, nonzero},
-        step::{Note, Step},
-    },
+    super::step::{Note, Step},
     Sync, conditions, failure_policy, finished_notes, has_finalizer,
     pods_of::{self, without_finalizer},
 };
+use crate::{objects::omit_zero, pod};
 
 /// At most so many ended pods are in the status at a time.
 const MOST_UNCOUNTED: usize = 500;
@@ -22,7 +20,7 @@ const MOST_UNCOUNTED: usize = 500;
 /// The writes of a pass: the lists, the finalizers, the counters.
 pub(super) fn steps(mut sync: Sync, mut notes: Vec<Note>) -> Vec<Step> {
     let before = sync.job.status.clone().unwrap_or_default();
-    sync.status.active = nonzero(sync.active);
+    sync.status.active = omit_zero(sync.active);
     sync.status.ready = Some(sync.ready);
     sync.status.terminating = Some(sync.terminating);
     let mut tracked: BTreeSet<String> = sync
@@ -36,7 +34,7 @@ pub(super) fn steps(mut sync: Sync, mut notes: Vec<Note>) -> Vec<Step> {
     let (ended, full) = list_ended(&sync, &mut lists);
     let ended: Vec<Pod> = ended.into_iter().cloned().collect();
     if sync.is_indexed() {
-        sync.status.succeeded = nonzero(sync.succeeded_indexes.total());
+        sync.status.succeeded = omit_zero(sync.succeeded_indexes.total());
         let text = sync.succeeded_indexes.to_string();
         sync.status.completed_indexes = (!text.is_empty()).then_some(text);
         sync.status.failed_indexes = sync.failed_indexes.as_ref().map(ToString::to_string);
@@ -89,8 +87,8 @@ fn count(status: &mut JobStatus, lists: &mut UncountedTerminatedPods, tracked: &
         *list = Some(left);
         i32::try_from(gone).unwrap_or(i32::MAX)
     };
-    status.succeeded = nonzero(status.succeeded.unwrap_or(0) + take(&mut lists.succeeded));
-    status.failed = nonzero(status.failed.unwrap_or(0) + take(&mut lists.failed));
+    status.succeeded = omit_zero(status.succeeded.unwrap_or(0) + take(&mut lists.succeeded));
+    status.failed = omit_zero(status.failed.unwrap_or(0) + take(&mut lists.failed));
 }
 
 /// Empty lists are not written.
@@ -110,7 +108,7 @@ fn list_ended<'a>(sync: &'a Sync, lists: &mut UncountedTerminatedPods) -> (Vec<&
     let mut indexes = 0;
     for pod in order {
         let failed = sync.is_failed(pod);
-        let succeeded = pods::phase(pod) == "Succeeded";
+        let succeeded = pod::phase(pod) == "Succeeded";
         let over = sync.job.metadata.deletion_timestamp.is_some() || sync.finish.is_some() || succeeded;
         let held = pods_of::index(pod).and_then(|index| sync.held.get(&index));
         let waits = held.is_some_and(|held| held.metadata.uid == pod.metadata.uid);

@@ -8,14 +8,22 @@ mod rank;
 pub(crate) mod reconcile;
 mod status;
 
-use jiff::Timestamp;
-use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+use std::{
+    borrow::{Borrow, Cow},
+    sync::Arc,
+};
 
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{apps::v1::ReplicaSet, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+};
+
+use crate::{objects, pod};
 pub(crate) use rank::deletion_order;
 
 use super::{
     claim::{self, Claim},
-    pods,
     step::Step,
 };
 use status::{Failure, status};
@@ -25,30 +33,30 @@ pub(crate) const BURST: usize = 500;
 
 /// What a pass does.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct Plan<'a> {
     /// Adoptions and releases, before anything else.
     pub(crate) claims: Vec<Step>,
     /// Pods to create, in batches that begin with one and double.
     pub(crate) create: Vec<Pod>,
     /// Pods to delete.
     pub(crate) delete: Vec<Pod>,
-    /// The pods of this set, finished ones and all.
-    pub(crate) owned: Vec<Pod>,
+    /// The Pods of this set, including terminal ones.
+    pub(crate) owned: Vec<Cow<'a, Pod>>,
 }
 
-/// Sorts pods into those that are the owner's and what is to be done about others.
-pub(crate) fn claim_pods<K: k8s_openapi::Resource>(
-    owner: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    selector: &k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    all: &[Pod],
+/// Sorts Pods into those that are the owner's and what is to be done about others.
+pub(crate) fn claim_pods<'a, K: k8s_openapi::Resource>(
+    owner: &ObjectMeta,
+    selector: &LabelSelector,
+    all: &'a [impl Borrow<Pod>],
     finalizer: Option<&str>,
     wanted: impl Fn(&Pod) -> bool,
-) -> (Vec<Pod>, Vec<Step>) {
-    let reference = pods::controller_reference::<K>(owner);
-    let (mut owned, mut steps) = (Vec::new(), Vec::new());
-    for pod in all {
+) -> (Vec<Cow<'a, Pod>>, Vec<Step>) {
+    let reference = objects::controller_reference::<K>(owner);
+    let (mut owned, mut steps) = (Vec::with_capacity(all.len()), Vec::new());
+    for pod in all.iter().map(Borrow::borrow) {
         match claim::claim(owner, selector, &pod.metadata) {
-            Claim::Keep => owned.push(pod.clone()),
+            Claim::Keep => owned.push(Cow::Borrowed(pod)),
             Claim::Adopt if wanted(pod) => {
                 let patch = claim::adoption(&pod.metadata, &reference, finalizer);
                 steps.push(Step::Patch(pod.clone().into(), patch));
@@ -57,7 +65,7 @@ pub(crate) fn claim_pods<K: k8s_openapi::Resource>(
                 if let Some(finalizer) = finalizer {
                     adopted.metadata.finalizers.get_or_insert_default().push(finalizer.to_owned());
                 }
-                owned.push(adopted);
+                owned.push(Cow::Owned(adopted));
             }
             Claim::Release if wanted(pod) => {
                 let patch = claim::release(&pod.metadata, owner, finalizer);
@@ -69,21 +77,26 @@ pub(crate) fn claim_pods<K: k8s_openapi::Resource>(
     (owned, steps)
 }
 
-/// What to do about a set. `all` are the pods of its namespace that may be its own, `related` those of sets with the same
+/// What to do about a set. `all` are the Pods of its namespace that may be its own, `related` those of sets with the same
 /// controller, which scaling down spreads over nodes.
-pub(crate) fn plan(set: &ReplicaSet, all: &[Pod], related: &[Pod], now: Timestamp) -> Plan {
+pub(crate) fn plan<'a>(
+    set: &ReplicaSet,
+    all: &'a [impl Borrow<Pod>],
+    related: &[Arc<Pod>],
+    now: Timestamp,
+) -> Plan<'a> {
     let spec = &set.spec;
-    // A pod that is finished or going is neither taken nor let go: it is no replica any more.
-    let (owned, claims) = claim_pods::<ReplicaSet>(&set.metadata, &spec.selector, all, None, pods::is_active);
+    // A Pod that is terminal or being deleted is neither adopted nor released: it is no replica any more.
+    let (owned, claims) = claim_pods::<ReplicaSet>(&set.metadata, &spec.selector, all, None, pod::is_active);
     let (mut create, mut delete) = (Vec::new(), Vec::new());
     if set.metadata.deletion_timestamp.is_none() {
-        let active: Vec<&Pod> = owned.iter().filter(|pod| pods::is_active(pod)).collect();
+        let active: Vec<&Pod> = owned.iter().map(Borrow::borrow).filter(|pod| pod::is_active(pod)).collect();
         let want = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
         if active.len() < want {
             let template = spec.template.clone().unwrap_or_default();
-            let pod = pods::from_template::<ReplicaSet>(&set.metadata, &template);
+            let pod = pod::from_template::<ReplicaSet>(&set.metadata, &template);
             create = vec![pod; (want - active.len()).min(BURST)];
-        } else {
+        } else if active.len() > want {
             let surplus = (active.len() - want).min(BURST);
             delete = deletion_order(&active, related, now).into_iter().take(surplus).cloned().collect();
         }
@@ -101,13 +114,14 @@ mod tests {
     #[test]
     fn missing_pods_are_created_from_the_template() {
         let set = replica_set("rs", 3);
-        let plan = plan(&set, &[controlled(pod("a"), &set.metadata)], &[], time(0));
+        let pods = [controlled(pod("a"), &set.metadata)];
+        let plan = plan(&set, &pods, &[], time(0));
         assert_eq!(plan.create.len(), 2);
         assert!(plan.delete.is_empty() && plan.claims.is_empty());
         let made = &plan.create[0];
         assert_eq!(made.metadata.generate_name.as_deref(), Some("rs-"));
-        assert_eq!(pods::label(&made.metadata, "app"), Some("web"));
-        let owner = pods::controller_of(&made.metadata).unwrap();
+        assert_eq!(objects::label(&made.metadata, "app"), Some("web"));
+        let owner = objects::controller_of(&made.metadata).unwrap();
         assert_eq!((owner.kind.as_str(), owner.block_owner_deletion), ("ReplicaSet", Some(true)));
     }
 
@@ -116,7 +130,8 @@ mod tests {
         let set = replica_set("rs", 1);
         let mut failed = controlled(pod("a"), &set.metadata);
         failed.status.get_or_insert_default().phase = Some("Failed".into());
-        let plan = plan(&set, &[failed], &[], time(0));
+        let pods = [failed];
+        let plan = plan(&set, &pods, &[], time(0));
         assert_eq!((plan.create.len(), plan.delete.len(), plan.owned.len()), (1, 0, 1));
     }
 
@@ -124,9 +139,11 @@ mod tests {
     fn an_orphan_is_adopted_and_counted_and_a_surplus_goes() {
         let set = replica_set("rs", 1);
         let mine = controlled(pod("a"), &set.metadata);
-        let result = plan(&set, &[pod("orphan")], &[], time(0));
+        let pods = [pod("orphan")];
+        let result = plan(&set, &pods, &[], time(0));
         assert_eq!((result.claims.len(), result.create.len()), (1, 0));
-        let result = plan(&set, &[mine, pod("orphan")], &[], time(0));
+        let pods = [mine, pod("orphan")];
+        let result = plan(&set, &pods, &[], time(0));
         assert_eq!((result.claims.len(), result.delete.len()), (1, 1));
     }
 
@@ -135,7 +152,8 @@ mod tests {
         let set = replica_set("rs", 1);
         let mut stray = controlled(pod("a"), &set.metadata);
         stray.metadata.labels = None;
-        let plan = plan(&set, &[stray], &[], time(0));
+        let pods = [stray];
+        let plan = plan(&set, &pods, &[], time(0));
         let Step::Patch(_, patch) = &plan.claims[0] else { panic!("{:?}", plan.claims) };
         assert_eq!(patch["metadata"]["ownerReferences"][0]["$patch"], "delete");
         assert_eq!(plan.create.len(), 1);
@@ -144,13 +162,14 @@ mod tests {
     #[test]
     fn a_set_that_is_going_creates_nothing() {
         let mut set = replica_set("rs", 2);
-        set.metadata.deletion_timestamp = Some(pods::stamp(time(0)));
-        let plan = plan(&set, &[pod("orphan")], &[], time(0));
+        set.metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
+        let pods = [pod("orphan")];
+        let plan = plan(&set, &pods, &[], time(0));
         assert!(plan.create.is_empty() && plan.claims.is_empty());
     }
 
     #[test]
     fn a_burst_is_bounded() {
-        assert_eq!(plan(&replica_set("rs", 2000), &[], &[], time(0)).create.len(), BURST);
+        assert_eq!(plan(&replica_set("rs", 2000), &[] as &[Pod], &[], time(0)).create.len(), BURST);
     }
 }

@@ -1,11 +1,10 @@
 //! Which pods go first when there are too many.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
+use crate::{objects, pod};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-
-use super::super::pods;
 
 /// The annotation by which users say which pods are cheap to lose.
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -13,22 +12,22 @@ const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Pods in the order in which they are deleted: unbound before bound, pending before running, not ready before ready,
 /// cheap before dear, crowded nodes before empty ones, shortly ready before long ready, often restarted before
 /// seldom, young before old. Ages are compared by their order of magnitude, so that not always the newest one goes.
-pub(crate) fn deletion_order<'a>(active: &[&'a Pod], related: &[Pod], now: Timestamp) -> Vec<&'a Pod> {
+pub(crate) fn deletion_order<'a>(active: &[&'a Pod], related: &[Arc<Pod>], now: Timestamp) -> Vec<&'a Pod> {
     let mut crowd: BTreeMap<&str, usize> = BTreeMap::new();
-    for node in related.iter().filter(|pod| pods::is_active(pod)).filter_map(pods::node) {
+    for node in related.iter().filter(|pod| pod::is_active(pod)).filter_map(|pod| pod::node(pod)) {
         *crowd.entry(node).or_default() += 1;
     }
-    let rank = |pod: &Pod| pods::node(pod).and_then(|node| crowd.get(node)).copied().unwrap_or(0);
+    let rank = |pod: &Pod| pod::node(pod).and_then(|node| crowd.get(node)).copied().unwrap_or(0);
     let mut order = active.to_vec();
     order.sort_by(|a, b| {
-        pods::node(a)
+        pod::node(a)
             .is_some()
-            .cmp(&pods::node(b).is_some())
+            .cmp(&pod::node(b).is_some())
             .then_with(|| stage(a).cmp(&stage(b)))
-            .then_with(|| pods::is_ready(a).cmp(&pods::is_ready(b)))
+            .then_with(|| pod::is_ready(a).cmp(&pod::is_ready(b)))
             .then_with(|| cost(a).cmp(&cost(b)))
             .then_with(|| rank(b).cmp(&rank(a)))
-            .then_with(|| by_age(pods::ready_since(a), pods::ready_since(b), a, b, now))
+            .then_with(|| by_age(pod::ready_since(a), pod::ready_since(b), a, b, now))
             .then_with(|| restarts(b).cmp(&restarts(a)))
             .then_with(|| by_age(created(a), created(b), a, b, now))
             .then_with(|| a.metadata.uid.cmp(&b.metadata.uid))
@@ -37,7 +36,7 @@ pub(crate) fn deletion_order<'a>(active: &[&'a Pod], related: &[Pod], now: Times
 }
 
 fn stage(pod: &Pod) -> u8 {
-    match pods::phase(pod) {
+    match pod::phase(pod) {
         "Pending" => 0,
         "Running" => 2,
         _ => 1,
@@ -46,7 +45,7 @@ fn stage(pod: &Pod) -> u8 {
 
 /// A cost that is no number counts as none.
 fn cost(pod: &Pod) -> i32 {
-    let text = pods::annotation(&pod.metadata, COST).unwrap_or_default();
+    let text = objects::annotation(&pod.metadata, COST).unwrap_or_default();
     let plain = !text.starts_with('+') && (text == "0" || !text.trim_start_matches('-').starts_with('0'));
     if plain { text.parse().unwrap_or(0) } else { 0 }
 }
@@ -82,7 +81,8 @@ mod tests {
 
     fn order(all: &[Pod], related: &[Pod]) -> Vec<String> {
         let active: Vec<&Pod> = all.iter().collect();
-        let found = deletion_order(&active, related, time(10_000));
+        let related: Vec<Arc<Pod>> = related.iter().cloned().map(Arc::new).collect();
+        let found = deletion_order(&active, &related, time(10_000));
         found.into_iter().map(|pod| pod.metadata.name.clone().unwrap_or_default()).collect()
     }
 

@@ -11,34 +11,37 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
-        pods,
+        handlers::{Selecting, enqueue_adopters, enqueue_owner},
         step::Step,
-        wake::Known,
     },
     Failure, plan, status,
 };
+use crate::{ControllerContext, objects, pod};
 
 /// The controller of replica sets.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<ReplicaSet>()
-        .owns::<Pod>()
-        .watches(Watch::<Pod>::handled(known.orphans()))
+        .index(ReplicaSet::index())
+        .watches(Watch::handled(enqueue_owner::<ReplicaSet>))
+        .watches(Watch::handled(enqueue_adopters::<ReplicaSet, Pod>))
         .workers(super::super::WORKERS)
-        .reconcile(ReplicaSets { events, known })
+        .reconcile(ReplicaSets { events: cluster.event_sink("replicaset-controller") })
 }
 
 struct ReplicaSets {
     events: Arc<dyn EventSink>,
-    known: Known<ReplicaSet>,
 }
 
 impl Reconciler<ReplicaSet> for ReplicaSets {
     async fn reconcile(&self, cx: Context<ReplicaSet>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let Some(set) = cx.object()? else { return Ok(Action::done()) };
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, &set.spec.selector).await?;
-        let related = related(&cx, &set).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, &set.spec.selector).await?;
+        let active = all.iter().filter(|pod| pod::is_active(pod)).count();
+        // Only the choice of Pods to delete looks at Pods of other sets.
+        let related = match usize::try_from(set.spec.replicas.unwrap_or(1)) {
+            Ok(wanted) if active <= wanted => Vec::new(),
+            _ => related(&cx, &set).await?,
+        };
         let now = cx.clock().now();
         let plan = plan(&set, &all, &related, now);
         let mut exec = Exec::new(&cx, &set, &*self.events);
@@ -59,17 +62,22 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
         if let Some(error) = not_created.or(not_deleted) {
             return Err(error.into());
         }
-        let wait = pods::next_available(&plan.owned, set.spec.min_ready_seconds.unwrap_or(0), now);
+        let wait = pod::next_available(
+            plan.owned.iter().map(AsRef::as_ref),
+            set.spec.min_ready_seconds.unwrap_or(0),
+            now,
+        );
         Ok(wait.map_or(Action::done(), Action::requeue_after))
     }
 }
 
-/// The pods of all sets with the same controller: scaling down spreads those.
-async fn related(cx: &Context<ReplicaSet>, set: &ReplicaSet) -> Result<Vec<Pod>> {
-    let Some(controller) = pods::controller_of(&set.metadata) else { return Ok(Vec::new()) };
-    let siblings: Vec<ReplicaSet> =
-        exec::read(cx, |sibling| sibling.controller().is_some_and(|owner| owner.uid == controller.uid))
-            .await?;
-    let uids: Vec<String> = siblings.into_iter().filter_map(|sibling| sibling.metadata.uid).collect();
-    exec::read(cx, |pod| pod.controller().is_some_and(|owner| uids.iter().any(|uid| uid == owner.uid))).await
+/// The Pods of all sets with the same controller: scaling down spreads those over nodes.
+async fn related(cx: &Context<ReplicaSet>, set: &ReplicaSet) -> Result<Vec<Arc<Pod>>> {
+    let Some(controller) = objects::controller_of(&set.metadata) else { return Ok(Vec::new()) };
+    let siblings = cx.list::<ReplicaSet>().controller_uid(&controller.uid).await?;
+    let mut related = Vec::new();
+    for sibling in siblings {
+        related.extend(exec::controlled_by::<Pod, _>(cx, sibling.uid()).await?);
+    }
+    Ok(related)
 }

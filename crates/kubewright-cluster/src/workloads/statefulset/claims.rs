@@ -12,12 +12,10 @@ use k8s_openapi::{
 };
 
 use super::{
-    super::{
-        pods::controller_reference,
-        step::{Note, Step},
-    },
+    super::step::{Note, Step},
     Pass, identity,
 };
+use crate::objects::controller_reference;
 
 /// Who should own the claims of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume},
 };
 
-use super::{super::pods, REVISION};
+use super::REVISION;
+use crate::{objects, pod};
 
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
@@ -33,7 +34,7 @@ pub(super) fn pod(
     revision: &ControllerRevision,
     ordinal: i64,
 ) -> Pod {
-    let mut pod = pods::from_template::<StatefulSet>(&set.metadata, template);
+    let mut pod = pod::from_template::<StatefulSet>(&set.metadata, template);
     let name = format!("{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default());
     pod.metadata.name = Some(name.clone());
     let labels = pod.metadata.labels.get_or_insert_default();
@@ -96,7 +97,7 @@ fn mount(set: &StatefulSet, spec: &StatefulSetSpec, pod: &mut Pod) {
 /// The pod with the labels of its identity, when somebody took them off.
 pub(super) fn mended(set: &StatefulSet, pod: &Pod) -> Option<Pod> {
     let ordinal = ordinal(set, pod)?;
-    if pods::label(&pod.metadata, POD_NAME) == pod.metadata.name.as_deref() {
+    if objects::label(&pod.metadata, POD_NAME) == pod.metadata.name.as_deref() {
         return None;
     }
     let mut mended = pod.clone();

@@ -6,6 +6,7 @@
 
 mod claims;
 mod identity;
+use crate::{objects, pod};
 pub(crate) mod reconcile;
 mod status;
 mod update;
@@ -19,7 +20,7 @@ use k8s_openapi::api::{
 };
 
 use super::{
-    history, pods,
+    history,
     step::{Note, Step},
 };
 
@@ -44,7 +45,7 @@ pub(crate) struct World<'a> {
     pub(crate) pods: &'a [Pod],
     /// Its revisions, lowest first.
     pub(crate) revisions: &'a [ControllerRevision],
-    /// The claims of its namespace.
+    /// The claims of its Pods, by their names.
     pub(crate) claims: &'a [PersistentVolumeClaim],
 }
 
@@ -105,15 +106,13 @@ pub(crate) fn plan(set: &StatefulSet, world: World<'_>, now: Timestamp) -> Plan 
         pass.manage(&replicas, &condemned);
     }
     pass.plan.steps.extend(status::step(&pass, world.pods, collisions, &before));
-    pass.plan.after = [pass.plan.after, pods::next_available(world.pods, pass.min_ready(), now)]
-        .into_iter()
-        .flatten()
-        .min();
+    pass.plan.after =
+        [pass.plan.after, pod::next_available(world.pods, pass.min_ready(), now)].into_iter().flatten().min();
     let live = |revision: &ControllerRevision| {
         let name = revision.metadata.name.as_deref();
         name == pass.current.metadata.name.as_deref()
             || name == pass.update.metadata.name.as_deref()
-            || world.pods.iter().any(|pod| pods::label(&pod.metadata, REVISION) == name)
+            || world.pods.iter().any(|pod| objects::label(&pod.metadata, REVISION) == name)
     };
     let history = history::surplus(world.revisions, pass.spec.revision_history_limit.unwrap_or(10), live);
     pass.plan.steps.extend(history);
@@ -183,18 +182,18 @@ impl Pass<'_> {
     }
 
     fn is_unavailable(&self, pod: &Pod) -> bool {
-        pods::is_terminating(pod) || !pods::is_available(pod, self.min_ready(), self.now)
+        pod::is_terminating(pod) || !pod::is_available(pod, self.min_ready(), self.now)
     }
 
     /// Brings one replica about.
     fn replica(&mut self, pod: &Pod) -> Next {
-        if pods::is_finished(pod) {
-            if !pods::is_terminating(pod) {
+        if pod::is_terminal(pod) {
+            if !pod::is_terminating(pod) {
                 self.delete(pod);
             }
             return Next::Wait;
         }
-        let created = !pods::phase(pod).is_empty();
+        let created = !pod::phase(pod).is_empty();
         if !created {
             if claims::are_anothers(self, pod) {
                 // The claims of a pod that was scaled away are going; the new pod must not get hold of them.
@@ -208,7 +207,7 @@ impl Pass<'_> {
             self.say("create", pod);
             return if self.ordered { Next::Wait } else { Next::Go };
         }
-        if pods::phase(pod) == "Pending" && !self.make_claims(pod) {
+        if pod::phase(pod) == "Pending" && !self.make_claims(pod) {
             return Next::Wait;
         }
         self.own_claims(pod);
@@ -224,10 +223,10 @@ impl Pass<'_> {
 
     /// Lets one surplus pod go. Ordered sets wait for the pods below it to be well, except for the first that is not.
     fn surplus(&mut self, pod: &Pod, first_lame: Option<&str>) -> Next {
-        if pods::is_terminating(pod) {
+        if pod::is_terminating(pod) {
             return Next::Wait;
         }
-        let lame = !pods::is_available(pod, self.min_ready(), self.now);
+        let lame = !pod::is_available(pod, self.min_ready(), self.now);
         if self.ordered && lame && pod.metadata.name.as_deref() != first_lame {
             return Next::Wait;
         }

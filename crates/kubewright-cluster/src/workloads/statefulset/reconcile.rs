@@ -1,6 +1,6 @@
 //! The reconciler of stateful sets.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{ControllerRevision, StatefulSet},
@@ -14,46 +14,47 @@ use kubewright::{
 use super::{
     super::{
         exec::{self, Exec},
+        handlers::{Selecting, enqueue_adopters},
         history,
         replicaset::claim_pods,
         selector,
         step::{Note, Object, Step},
-        wake::Known,
     },
     World, is_member, plan, words,
 };
+use crate::ControllerContext;
 
 /// The controller of stateful sets.
-pub(crate) fn controller(events: Arc<dyn EventSink>) -> Controller {
-    let known = Known::new();
+pub(crate) fn controller(cluster: &ControllerContext) -> Controller {
     Controller::of::<StatefulSet>()
+        .index(StatefulSet::index())
         .owns::<Pod>()
-        .watches(Watch::<Pod>::handled(known.orphans()))
+        .watches(Watch::handled(enqueue_adopters::<StatefulSet, Pod>))
         .workers(super::super::WORKERS)
-        .reconcile(StatefulSets { events, known })
+        .reconcile(StatefulSets { events: cluster.event_sink("statefulset-controller") })
 }
 
 struct StatefulSets {
     events: Arc<dyn EventSink>,
-    known: Known<StatefulSet>,
 }
 
 impl Reconciler<StatefulSet> for StatefulSets {
     async fn reconcile(&self, cx: Context<StatefulSet>) -> Result<Action> {
-        self.known.is(|| cx.own_kind().cache());
         let Some(set) = cx.object()? else { return Ok(Action::done()) };
         let chosen = &set.spec.selector;
         if selector::is_everything(chosen) {
             return Ok(Action::done());
         }
-        let all: Vec<Pod> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<Arc<Pod>> = exec::candidates(&cx, &set.metadata, chosen).await?;
         let (pods, mut claims) =
             claim_pods::<StatefulSet>(&set.metadata, chosen, &all, None, |pod| is_member(&set, pod));
-        let all: Vec<ControllerRevision> = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let pods: Vec<Pod> = pods.into_iter().map(Cow::into_owned).collect();
+        let all = exec::candidates(&cx, &set.metadata, chosen).await?;
+        let all: Vec<ControllerRevision> = exec::to_owned(all);
         let (revisions, adoptions) = history::claim_revisions::<StatefulSet>(&set.metadata, chosen, &all);
         claims.extend(adoptions);
         let mounted: Vec<PersistentVolumeClaim> = match &set.spec.volume_claim_templates {
-            Some(templates) if !templates.is_empty() => exec::read(&cx, |_| true).await?,
+            Some(templates) if !templates.is_empty() => claims_of(&cx, templates).await?,
             _ => Vec::new(),
         };
         let world = World { pods: &pods, revisions: &revisions, claims: &mounted };
@@ -72,6 +73,24 @@ impl Reconciler<StatefulSet> for StatefulSets {
         }
         Ok(plan.after.map_or(Action::done(), Action::requeue_after))
     }
+}
+
+/// The claims in the namespace of the set that are named as claims of its Pods are.
+async fn claims_of(
+    cx: &Context<StatefulSet>,
+    templates: &[PersistentVolumeClaim],
+) -> Result<Vec<PersistentVolumeClaim>> {
+    let names = templates.iter().filter_map(|template| template.metadata.name.as_deref());
+    let prefixes: Vec<String> = names.map(|name| format!("{name}-{}-", cx.key().name())).collect();
+    let mut claims = Vec::new();
+    for claim in
+        cx.list::<PersistentVolumeClaim>().namespace(cx.key().namespace().unwrap_or_default()).await?
+    {
+        if prefixes.iter().any(|prefix| claim.name().starts_with(prefix.as_str())) {
+            claims.push(Arc::unwrap_or_clone(claim.load()?));
+        }
+    }
+    Ok(claims)
 }
 
 /// What to say about a step that failed.

@@ -3,11 +3,12 @@
 use k8s_openapi::api::{apps::v1::StatefulSetStatus, core::v1::Pod};
 
 use super::{
-    super::{
-        pods::{self, count, nonzero},
-        step::{Object, Step},
-    },
+    super::step::{Object, Step},
     Pass, REVISION,
+};
+use crate::{
+    objects::{self, count, omit_zero},
+    pod,
 };
 
 /// The write of the status, if it says anything new.
@@ -26,28 +27,28 @@ pub(super) fn step(
 }
 
 fn status(pass: &Pass<'_>, all: &[Pod], collisions: i32, before: &StatefulSetStatus) -> StatefulSetStatus {
-    let created: Vec<&Pod> = all.iter().filter(|pod| !pods::phase(pod).is_empty()).collect();
-    let ready = count(created.iter().filter(|pod| pods::phase(pod) == "Running" && pods::is_ready(pod)));
+    let created: Vec<&Pod> = all.iter().filter(|pod| !pod::phase(pod).is_empty()).collect();
+    let ready = count(created.iter().filter(|pod| pod::phase(pod) == "Running" && pod::is_ready(pod)));
     let available =
         count(created.iter().filter(|pod| {
-            pods::phase(pod) == "Running" && pods::is_available(pod, pass.min_ready(), pass.now)
+            pod::phase(pod) == "Running" && pod::is_available(pod, pass.min_ready(), pass.now)
         }));
     let leaving: Vec<&str> = pass.plan.steps.iter().filter_map(deleted_pod).collect();
     let of = |revision: &Option<String>| {
         let stays = |pod: &&&Pod| {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            !pods::is_terminating(pod) && !leaving.contains(&name)
+            !pod::is_terminating(pod) && !leaving.contains(&name)
         };
-        let same = |pod: &&&Pod| pods::label(&pod.metadata, REVISION) == revision.as_deref();
+        let same = |pod: &&&Pod| objects::label(&pod.metadata, REVISION) == revision.as_deref();
         count(created.iter().filter(stays).filter(same))
     };
     let mut status = StatefulSetStatus {
         observed_generation: pass.set.metadata.generation,
         replicas: count(&created),
-        ready_replicas: nonzero(ready),
+        ready_replicas: omit_zero(ready),
         available_replicas: Some(available),
-        current_replicas: nonzero(of(&pass.current.metadata.name)),
-        updated_replicas: nonzero(of(&pass.update.metadata.name)),
+        current_replicas: omit_zero(of(&pass.current.metadata.name)),
+        updated_replicas: omit_zero(of(&pass.update.metadata.name)),
         current_revision: pass.current.metadata.name.clone(),
         update_revision: pass.update.metadata.name.clone(),
         collision_count: Some(collisions),

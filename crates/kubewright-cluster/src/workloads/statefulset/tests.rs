@@ -13,6 +13,7 @@ use super::{
     },
     *,
 };
+use crate::{objects, pod};
 
 /// A set on which plans are carried out as the server would.
 struct Cluster {
@@ -107,7 +108,7 @@ impl Cluster {
     fn make_ready(&mut self) {
         let now = time(self.now);
         self.pods =
-            self.pods.drain(..).map(|pod| if pods::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
+            self.pods.drain(..).map(|pod| if pod::is_ready(&pod) { pod } else { ready(pod, now) }).collect();
     }
 
     fn settle(&mut self) {
@@ -156,8 +157,8 @@ fn an_ordered_set_starts_one_pod_after_the_other() {
     assert_eq!(status["availableReplicas"], 0);
     assert_eq!(status["collisionCount"], 0);
     let pod = &cluster.pods[0];
-    assert_eq!(pods::label(&pod.metadata, REVISION), cluster.status().current_revision.as_deref());
-    assert_eq!(pods::label(&pod.metadata, "apps.kubernetes.io/pod-index"), Some("0"));
+    assert_eq!(objects::label(&pod.metadata, REVISION), cluster.status().current_revision.as_deref());
+    assert_eq!(objects::label(&pod.metadata, "apps.kubernetes.io/pod-index"), Some("0"));
     assert_eq!(pod.spec.as_ref().unwrap().subdomain.as_deref(), Some("db"));
     cluster.settle();
     assert_eq!(cluster.names(), ["db-0", "db-1", "db-2"]);
@@ -295,7 +296,7 @@ fn claims_are_made_before_the_pod_and_stay_by_default() {
     assert_eq!(kinds, ["claim", "pod"]);
     let claim = &cluster.claims[0];
     assert_eq!(claim.metadata.name.as_deref(), Some("data-db-0"));
-    assert_eq!(pods::label(&claim.metadata, "app"), Some("web"));
+    assert_eq!(objects::label(&claim.metadata, "app"), Some("web"));
     assert_eq!(claim.metadata.owner_references, None);
     let volumes = cluster.pods[0].spec.as_ref().unwrap().volumes.clone().unwrap();
     assert_eq!(volumes[0].persistent_volume_claim.as_ref().unwrap().claim_name, "data-db-0");
@@ -309,7 +310,7 @@ fn the_retention_policy_decides_who_owns_a_claim() {
     let owner = |cluster: &Cluster| {
         let claim =
             cluster.claims.iter().find(|claim| claim.metadata.name.as_deref() == Some("data-db-1")).unwrap();
-        pods::controller_of(&claim.metadata).map(|owner| owner.kind.clone())
+        objects::controller_of(&claim.metadata).map(|owner| owner.kind.clone())
     };
     for (deleted, scaled, wanted, condemned) in [
         ("Retain", "Retain", None, None),
@@ -345,7 +346,7 @@ fn a_claim_that_is_going_stands_in_the_way() {
     let mut cluster = Cluster::new(1).with_claims("Retain", "Retain");
     cluster.settle();
     cluster.pods.clear();
-    cluster.claims[0].metadata.deletion_timestamp = Some(pods::stamp(time(0)));
+    cluster.claims[0].metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
     assert_eq!(cluster.step().problem.as_deref(), Some("pvc data-db-0 is being deleted"));
 }
 
@@ -363,7 +364,7 @@ fn revisions_beyond_the_limit_are_forgotten() {
 #[test]
 fn a_set_that_is_going_only_counts() {
     let mut cluster = Cluster::new(2);
-    cluster.set.metadata.deletion_timestamp = Some(pods::stamp(time(0)));
+    cluster.set.metadata.deletion_timestamp = Some(objects::timestamp(time(0)));
     cluster.step();
     assert!(cluster.pods.is_empty());
 }

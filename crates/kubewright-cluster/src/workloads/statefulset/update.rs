@@ -3,12 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{
-    super::{
-        percent::{self, Round},
-        pods,
-    },
+    super::percent::{self, Round},
     Pass, REVISION,
 };
+use crate::{objects, pod};
 
 /// Deletes pods of an old revision, as many as may be unavailable at once, not below the partition.
 pub(super) fn roll(pass: &mut Pass<'_>, replicas: &[Pod]) {
@@ -24,14 +22,14 @@ pub(super) fn roll(pass: &mut Pass<'_>, replicas: &[Pod]) {
     let allowed = usize::try_from(allowed).unwrap_or(1);
     let unavailable = replicas.iter().filter(|pod| pass.is_unavailable(pod)).count();
     let is_old = |pod: &Pod, pass: &Pass<'_>| {
-        pods::label(&pod.metadata, REVISION) != pass.update.metadata.name.as_deref()
-            && !pods::is_terminating(pod)
+        objects::label(&pod.metadata, REVISION) != pass.update.metadata.name.as_deref()
+            && !pod::is_terminating(pod)
     };
     let candidates: Vec<&Pod> = replicas
         .iter()
         .skip(partition)
         .rev()
-        .filter(|pod| !pods::phase(pod).is_empty() && is_old(pod, pass))
+        .filter(|pod| !pod::phase(pod).is_empty() && is_old(pod, pass))
         .collect();
     if !pass.ordered {
         // What is down anyway can be replaced without making anything worse.

@@ -1,37 +1,39 @@
-//! What the workload controllers ask about pods, and how a pod is made of a template.
+//! Pod helpers that all controllers share: phase, conditions, node, and Pods from templates.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::core::v1::{Pod, PodCondition, PodTemplateSpec},
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 
-/// The phase, empty for a pod that the server has not seen yet.
+use crate::objects::controller_reference;
+
+/// The phase; empty for a Pod that the server has not stored yet.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-/// Whether the pod has been asked to go.
+/// Whether the Pod is being deleted.
 pub(crate) fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether all containers have ended for good.
-pub(crate) fn is_finished(pod: &Pod) -> bool {
+/// Whether all containers have terminated and none will be restarted.
+pub(crate) fn is_terminal(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether the pod counts as a replica: neither finished nor going.
+/// Whether the Pod counts as a replica: neither terminal nor being deleted.
 pub(crate) fn is_active(pod: &Pod) -> bool {
-    !is_finished(pod) && !is_terminating(pod)
+    !is_terminal(pod) && !is_terminating(pod)
 }
 
-/// Whether the pod is on its way out but has not ended, as `terminatingReplicas` counts.
+/// Whether the Pod is being deleted and still runs, as `terminatingReplicas` counts.
 pub(crate) fn is_ending(pod: &Pod) -> bool {
-    is_terminating(pod) && !is_finished(pod)
+    is_terminating(pod) && !is_terminal(pod)
 }
 
-/// A condition of the pod.
+/// The condition of this type.
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
 }
@@ -79,38 +81,6 @@ pub(crate) fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// A label of an object.
-pub(crate) fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.labels.as_ref()?.get(key).map(String::as_str)
-}
-
-/// An annotation of an object.
-pub(crate) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.annotations.as_ref()?.get(key).map(String::as_str)
-}
-
-/// The reference to the controller of an object.
-pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true))
-}
-
-/// Whether `owner` is the controller of the object.
-pub(crate) fn is_controlled_by(meta: &ObjectMeta, owner: &ObjectMeta) -> bool {
-    controller_of(meta).is_some_and(|found| Some(&found.uid) == owner.uid.as_ref())
-}
-
-/// The reference that makes `owner` the controller of another object.
-pub(crate) fn controller_reference<K: k8s_openapi::Resource>(owner: &ObjectMeta) -> OwnerReference {
-    OwnerReference {
-        api_version: K::API_VERSION.to_owned(),
-        kind: K::KIND.to_owned(),
-        name: owner.name.clone().unwrap_or_default(),
-        uid: owner.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
-}
-
 /// A pod as the template of `owner` describes it, with a name that the server makes up.
 pub(crate) fn from_template<K: k8s_openapi::Resource>(owner: &ObjectMeta, template: &PodTemplateSpec) -> Pod {
     let described = template.metadata.as_ref();
@@ -127,19 +97,4 @@ pub(crate) fn from_template<K: k8s_openapi::Resource>(owner: &ObjectMeta, templa
         spec: template.spec.clone(),
         status: None,
     }
-}
-
-/// A moment as objects have it, in whole seconds.
-pub(crate) fn stamp(now: Timestamp) -> Time {
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
-
-/// Zero is left out, as Go's `omitempty` does.
-pub(crate) fn nonzero(number: i32) -> Option<i32> {
-    (number != 0).then_some(number)
-}
-
-/// How many of these there are, as statuses count.
-pub(crate) fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {
-    i32::try_from(items.into_iter().count()).unwrap_or(i32::MAX)
 }
