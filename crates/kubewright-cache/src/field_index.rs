@@ -56,7 +56,7 @@ impl<K> FieldIndex<K> {
 impl<K: 'static> FieldIndex<K> {
     pub(super) fn index_fn(&self) -> IndexFn<Lazy<K>> {
         let function = self.function;
-        IndexFn::pushing(self.name, move |object, values| {
+        IndexFn::with_values(self.name, move |object, values| {
             function(object, values).map_err(|error| error.to_string())
         })
     }

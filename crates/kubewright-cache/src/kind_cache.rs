@@ -230,7 +230,7 @@ impl<K: Object> KindCache<K> {
                 let any_key = ObjectKey::new(scoped.namespace.as_deref(), "-");
                 self.caught_up(&any_key, NO_TIMEOUT).await;
             }
-            for key in self.shared.writes.unseen(|key, note| self.is_seen(key, note)) {
+            for key in self.shared.writes.unobserved(|key, write| self.is_observed(key, write)) {
                 self.caught_up(&key, NO_TIMEOUT).await;
             }
         };
@@ -334,12 +334,12 @@ impl RecordedWrites {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// The keys of the notes that the cache has not caught up with; the others are dropped.
-    fn unseen(&self, is_seen: impl Fn(&ObjectKey, &Note) -> bool) -> Vec<ObjectKey> {
-        let mut notes = self.writes.lock();
-        notes.by_key.retain(|key, note| !is_seen(key, note));
-        self.count.store(notes.by_key.len(), Ordering::Release);
-        notes.by_key.keys().cloned().collect()
+    /// Returns the keys of the writes that the cache has not observed yet; the others are dropped.
+    fn unobserved(&self, is_observed: impl Fn(&ObjectKey, &RecordedWrite) -> bool) -> Vec<ObjectKey> {
+        let mut writes = self.writes.lock();
+        writes.by_key.retain(|key, write| !is_observed(key, write));
+        self.count.store(writes.by_key.len(), Ordering::Release);
+        writes.by_key.keys().cloned().collect()
     }
 
     fn record(

@@ -56,6 +56,7 @@ trait Objects<T>: Send + Sync + fmt::Debug {
     fn index_names(&self) -> Vec<String>;
     fn index(&self, index: &str, object: &T) -> Result<Vec<T>, StoreError>;
     fn by_index(&self, index: &str, value: &str) -> Result<Vec<T>, StoreError>;
+    fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError>;
     fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError>;
     fn list_index_values(&self, index: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -259,6 +260,10 @@ impl<T: Clone + Send + Sync> Objects<T> for Arc<ThreadSafeStore<T>> {
         ThreadSafeStore::by_index(self, index, value)
     }
 
+    fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError> {
+        ThreadSafeStore::count_by_index(self, index, value)
+    }
+
     fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {
         ThreadSafeStore::index_keys(self, index, value)
     }
@@ -315,6 +320,10 @@ impl<K: 'static> Objects<Lazy<K>> for View {
 
     fn by_index(&self, index: &str, value: &str) -> Result<Vec<Lazy<K>>, StoreError> {
         self.0.by_index(index, value).map(cast_all)
+    }
+
+    fn count_by_index(&self, index: &str, value: &str) -> Result<usize, StoreError> {
+        self.0.count_by_index(index, value)
     }
 
     fn index_keys(&self, index: &str, value: &str) -> Result<Vec<ObjectKey>, StoreError> {

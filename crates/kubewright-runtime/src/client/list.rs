@@ -121,7 +121,9 @@ impl<K: Object> List<K> {
     fn list_cached(&self, cache: &KindCache<K>) -> Result<Vec<Lazy<K>>, ClientError> {
         let namespace = self.namespace.as_deref();
         let mut objects = match (&self.by, namespace) {
-            (By::All, Some(namespace)) => return Ok(matching(cache.in_namespace(namespace), &self.selector)),
+            (By::All, Some(namespace)) => {
+                return Ok(filter_by_labels(cache.in_namespace(namespace), &self.selector));
+            }
             (By::Index { index, value }, _) => cache.by_index(index.clone(), value)?,
             (By::Controller { uid }, _) => cache.controlled_by(uid),
             (By::Orphans, Some(namespace)) => cache.orphans(Some(namespace)),

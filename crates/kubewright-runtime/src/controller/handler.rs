@@ -181,7 +181,7 @@ impl<K: 'static, O: Object + Resource<DynamicType = ()>> EventHandler<K> for ByI
         match cx.cache::<O>().by_index(self.0, event.key().as_str()) {
             Ok(referring) => cx.add_all(referring.iter().map(|object| object.key().clone())),
             Err(error) => {
-                tracing::error!(%error, "an event cannot be mapped to the objects that refer to its object")
+                tracing::error!(%error, "an event cannot be mapped to the objects that refer to its object");
             }
         }
     }
@@ -190,7 +190,7 @@ impl<K: 'static, O: Object + Resource<DynamicType = ()>> EventHandler<K> for ByI
 /// Calls a function for the object of an event, and for the old one of an update.
 fn sides<K>(event: &Event<K>, mut each: impl FnMut(&Lazy<K>)) {
     if let Event::Updated { old, new } = event
-        && !old.is(new)
+        && !old.ptr_eq(new)
     {
         each(old);
     }

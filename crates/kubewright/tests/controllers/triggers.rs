@@ -116,24 +116,24 @@ async fn an_index_leads_from_an_object_to_those_that_refer_to_it() {
                 "metadata": {"namespace": "default", "name": name, "labels": {"secret": secret}}}),
         );
     }
-    let diary = Diary::default();
+    let journal = Journal::default();
     let watch = Watch::<Secret>::by_index(&MAPS_BY_SECRET);
     let builder = maps().0.only_others().index(&MAPS_BY_SECRET).watches(watch);
-    let running = run(&api, [listening(builder.owns::<ConfigMap>(), &diary)]).await;
+    let running = run(&api, [recording(builder.owns::<ConfigMap>(), &journal)]).await;
     api.put(SECRETS, secret("s", &json!([])));
-    diary.reaches(2).await;
-    assert_eq!(diary.sorted(), ["default/one", "default/three"]);
+    journal.reaches(2).await;
+    assert_eq!(journal.sorted(), ["default/one", "default/three"]);
     let watch = Watch::mapped_with(|secret: &Lazy<Secret>, cx: &HandlerContext| {
         cx.cache::<ConfigMap>()
             .get(&ObjectKey::namespaced("default", secret.name()))
             .map(|map| map.key().clone())
     });
-    let diary = Diary::default();
+    let journal = Journal::default();
     let other =
-        run(&api, [listening(maps().0.only_others().watches(watch).owns::<ConfigMap>(), &diary)]).await;
+        run(&api, [recording(maps().0.only_others().watches(watch).owns::<ConfigMap>(), &journal)]).await;
     api.put(SECRETS, secret("two", &json!([])));
-    diary.reaches(1).await;
-    assert_eq!(diary.lines(), ["default/two"]);
+    journal.reaches(1).await;
+    assert_eq!(journal.lines(), ["default/two"]);
     running.stop().await.unwrap();
     other.stop().await.unwrap();
 }
