@@ -1,12 +1,11 @@
-//! Two futures on one task, of which one makes work for the other.
+//! Join of a producer and a consumer on one task, with a waker each.
 //!
-//! A reflector fills a queue and a consumer empties it, on the same task. Polled as `select!` polls, the reflector's word
-//! that there is something wakes the task that is running at that moment: it goes through the runtime's queue once more, for
-//! nothing, and the runtime wakes an idle thread to look for it there, which takes longer than a dozen objects. Here each of
-//! the two has a waker of its own. What one does for the other while both are being polled is seen in the same turn.
+//! A reflector fills a queue and a consumer empties it, on the same task. With `select!`, a notification between the two wakes
+//! the task that is running: it is scheduled once more, and the runtime wakes an idle thread for it. Here each future has a
+//! waker of its own, and a future that is woken while both are being polled is polled in the same pass.
 //!
-//! When a future gives way (see `turns`), the other one gets its turn first, while what was made for it is still in the
-//! processor's cache; after [`ROUNDS`] of that, everybody else does.
+//! When a future yields (see `turns`), the other is polled first, while its input is in the processor's cache; after
+//! [`ROUNDS`] passes the task yields.
 
 use std::{
     pin::Pin,
@@ -19,10 +18,10 @@ use std::{
 
 use futures::task::AtomicWaker;
 
-/// How often the two may give way to each other before they give way to others.
+/// Number of passes over both futures before the task yields.
 const ROUNDS: usize = 2;
 
-/// Polls two futures until one of them is ready; the first comes first.
+/// Polls two futures, the first one first, until one of them is ready.
 pub(super) async fn together(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
     let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
     let task = Arc::new(Task::default());
@@ -38,7 +37,7 @@ pub(super) async fn together(first: impl Future<Output = ()>, second: impl Futur
                 break;
             }
         }
-        // Who wakes one of them from here on wakes the task too; who has done so before is seen below.
+        // A wake-up from here on wakes the task; an earlier one is handled below.
         task.is_polled.store(false, Ordering::SeqCst);
         if one.is_woken() || other.is_woken() {
             cx.waker().wake_by_ref();
@@ -48,20 +47,20 @@ pub(super) async fn together(first: impl Future<Output = ()>, second: impl Futur
     .await;
 }
 
-/// The task that both are on.
+/// Task of both futures.
 #[derive(Default)]
 struct Task {
     waker: AtomicWaker,
     is_polled: AtomicBool,
 }
 
-/// What wakes one of the two.
-struct Nudge {
+/// Waker of one of the futures.
+struct SideWaker {
     is_woken: AtomicBool,
     task: Arc<Task>,
 }
 
-impl Wake for Nudge {
+impl Wake for SideWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -74,25 +73,25 @@ impl Wake for Nudge {
     }
 }
 
-/// One of the two, as the other sees it.
+/// Wake-up state of one of the futures.
 struct Side {
-    nudge: Arc<Nudge>,
+    woken_by: Arc<SideWaker>,
     waker: Waker,
 }
 
 impl Side {
-    /// It has to be polled once before it can be woken.
+    /// Creates the state of a future that has not been polled.
     fn of(task: &Arc<Task>) -> Self {
-        let nudge = Arc::new(Nudge { is_woken: AtomicBool::new(true), task: Arc::clone(task) });
-        Self { waker: Arc::clone(&nudge).into(), nudge }
+        let woken_by = Arc::new(SideWaker { is_woken: AtomicBool::new(true), task: Arc::clone(task) });
+        Self { waker: Arc::clone(&woken_by).into(), woken_by }
     }
 
     fn is_woken(&self) -> bool {
-        self.nudge.is_woken.load(Ordering::SeqCst)
+        self.woken_by.is_woken.load(Ordering::SeqCst)
     }
 
     fn poll(&mut self, future: Pin<&mut impl Future<Output = ()>>) -> Poll<()> {
-        if !self.nudge.is_woken.swap(false, Ordering::SeqCst) {
+        if !self.woken_by.is_woken.swap(false, Ordering::SeqCst) {
             return Poll::Pending;
         }
         future.poll(&mut Context::from_waker(&self.waker))
@@ -129,7 +128,7 @@ mod tests {
         future.poll(&mut Context::from_waker(&Arc::clone(woken).into()))
     }
 
-    /// Gives way once, as `turns` does.
+    /// Yields once, as `turns` does.
     async fn give_way() {
         let mut gave_way = false;
         std::future::poll_fn(|cx| {
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_does_for_the_other_wakes_nobody() {
+    fn a_notification_between_the_two_does_not_wake_the_task() {
         let (made, from_outside, taken) = (Notify::new(), Notify::new(), Cell::new(0));
         let first = async {
             loop {
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_way_does_so_to_the_other_first_and_then_to_everybody() {
+    fn a_yielding_future_lets_the_other_run_before_the_task_yields() {
         let log = RefCell::new(String::new());
         let first = async {
             loop {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_woken_is_not_asked() {
+    fn a_future_that_was_not_woken_is_not_polled() {
         let (asked, from_outside) = (Cell::new(0), Notify::new());
         let first = async {
             loop {
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_ready_ends_both() {
+    fn a_ready_future_ends_both() {
         let woken = Arc::new(Woken::default());
         for first_ends in [true, false] {
             let end = |ends: bool| async move {

@@ -72,7 +72,6 @@ mod item;
 mod key;
 mod kind;
 pub mod limiter;
-mod lock;
 mod meter;
 mod metrics;
 mod order;

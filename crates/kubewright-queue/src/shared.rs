@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
     key::WorkKey,
     kind::{Kind, Urgency},
     limiter::RateLimiter,
-    lock::Lock,
     meter::Reading,
     metrics::{Probe, QueueMetrics},
     slots::hash_of,
@@ -16,7 +16,7 @@ use super::{
 };
 
 pub(super) struct Shared<T: WorkKey, K: Kind> {
-    state: Lock<State<T, K::Order>>,
+    state: Mutex<State<T, K::Order>>,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     /// Notified when the last key in flight is done.
     pub(super) drained: Notify,
@@ -33,7 +33,7 @@ impl<T: WorkKey, K: Kind> Shared<T, K> {
     ) -> Arc<Self> {
         let measured = name.is_some() && metrics.is_some();
         let shared = Arc::new(Self {
-            state: Lock::new(State::new(Instant::now(), measured)),
+            state: Mutex::new(State::new(Instant::now(), measured)),
             limiter,
             drained: Notify::new(),
             name,
