@@ -2,16 +2,16 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
+use kubewright_core::{Clock, Random};
+
 use crate::{
     admission::{Chain, UnknownPlugin},
     authn::{Authenticator, RequestAuthenticator, TokenFile},
     authz::{Authorize, Authorizer, Mode},
     boot,
-    clock::{Clock, SharedClock, SystemClock},
     components::Components,
     http::tls::TlsError,
     identity::{Certificates, ClusterIdentity, IdentityError},
-    random::Random,
     registry::{ObjectReader, Registry},
     server::{ApiServer, RunningServer},
     storage::{DataDirError, Retention, Storage, WriteError},
@@ -53,7 +53,7 @@ pub struct ApiServerBuilder {
     tokens: TokenFile,
     anonymous: bool,
     client_ca: Option<String>,
-    clock: SharedClock,
+    clock: Clock,
     random: Random,
     admission: Chain,
     enabled: Vec<String>,
@@ -81,8 +81,8 @@ impl Default for ApiServerBuilder {
             tokens: TokenFile::default(),
             anonymous: true,
             client_ca: None,
-            clock: Arc::new(SystemClock),
-            random: Random::from_system(),
+            clock: Clock::system(),
+            random: Random::from_entropy(),
             admission: Chain::standard(),
             enabled: Vec::new(),
             disabled: Vec::new(),
@@ -133,15 +133,15 @@ impl ApiServerBuilder {
 
     /// Sets the clock of all timestamps.
     #[must_use]
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
         self
     }
 
     /// Sets the seed of uids and generated names.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.random = Random::from_seed(seed);
+        self.random = Random::seeded(seed);
         self
     }
 
@@ -217,7 +217,7 @@ impl ApiServerBuilder {
         for name in &self.disabled {
             admission = admission.without(name)?;
         }
-        let random = self.random.after(storage.revision());
+        let random = continued(&self.random, storage.revision());
         let registry = Arc::new(Registry::new(Arc::new(storage), self.clock, random));
         let objects = || Arc::clone(&registry) as Arc<dyn ObjectReader>;
         let authenticator = Authenticator::new(objects(), Arc::new(identity.issuer()?))
@@ -251,4 +251,12 @@ impl ApiServerBuilder {
         let server = self.assemble(storage, &identity)?;
         Ok(RunningServer::new(server, listener, address, config, authority, admin))
     }
+}
+
+/// Continues a source of randomness, so that a server with a fixed seed does not repeat the uids of its earlier runs.
+fn continued(random: &Random, revision: u64) -> Random {
+    if revision == 0 {
+        return random.clone();
+    }
+    Random::seeded(random.next() ^ revision.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kubewright_core::Clock;
+
 use crate::{
     admission::{Admission, Chain},
     authn::Authenticator,
     authz::Authorizer,
-    clock::SharedClock,
     registry::{ObjectReader, Registry, actions::AccessControl},
 };
 
@@ -22,7 +23,7 @@ pub(crate) struct Components {
 
 impl Components {
     /// Creates the components of an independent server that begins with the state of this one.
-    pub(crate) fn fork(&self, clock: SharedClock) -> Self {
+    pub(crate) fn fork(&self, clock: Clock) -> Self {
         let registry = Arc::new(self.registry.fork(clock));
         let objects = || Arc::clone(&registry) as Arc<dyn ObjectReader>;
         Self {

@@ -46,7 +46,7 @@
 //! - [`authn::RequestAuthenticator`]: users by other credentials than certificates and tokens.
 //! - [`authz::Authorize`]: decisions before those of the modes.
 //! - [`admission::Plugin`] and [`admission::RemotePlugin`]: rules for writes.
-//! - [`clock::Clock`]: the time of all timestamps.
+//! - `kubewright_core::Clock`: the time of all timestamps.
 //!
 //! # Schemas
 //!
@@ -59,14 +59,13 @@ pub mod authn;
 pub mod authz;
 mod boot;
 mod builder;
-pub mod clock;
+mod clock;
 mod components;
 pub mod crd;
 mod discovery;
 pub mod http;
 mod identity;
 mod openapi;
-mod random;
 pub mod registry;
 mod server;
 pub mod status;

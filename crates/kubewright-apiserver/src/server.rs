@@ -2,12 +2,12 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use kubewright_core::Clock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     authn::{Authenticator, MASTERS, User},
     builder::ApiServerBuilder,
-    clock::Clock,
     components::Components,
     http::{
         ApiService,
@@ -88,18 +88,19 @@ impl ApiServer {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use kubewright_apiserver::{ApiServer, clock::SystemClock};
+    /// use kubewright_apiserver::ApiServer;
+    /// use kubewright_core::Clock;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let prepared = ApiServer::builder().in_process()?;
-    /// let fork = prepared.fork(SystemClock);
+    /// let fork = prepared.fork(Clock::system());
     /// let revision = |server: &ApiServer| server.registry().storage().revision();
     /// assert_eq!(revision(&prepared), revision(&fork));
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn fork(&self, clock: impl Clock) -> Self {
-        Self::new(self.components.fork(Arc::new(clock)))
+    pub fn fork(&self, clock: Clock) -> Self {
+        Self::new(self.components.fork(clock))
     }
 
     /// Drops all history, as an etcd compaction does: older watches and continue tokens answer 410.

@@ -9,7 +9,7 @@ use kubewright::{
     client::Clients,
     manager::{Manager, ManagerHandle},
 };
-use kubewright_apiserver::{ApiServer, RunningServer, StartError, clock::VirtualClock};
+use kubewright_apiserver::{ApiServer, RunningServer, StartError};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -107,9 +107,7 @@ impl ClusterBuilder {
         let options = StartOptions { controllers, nodes, virtual_time: start.is_some(), fast_forward: false };
         match start {
             None => (server, options, Clock::system()),
-            Some(start) => {
-                (server.clock(VirtualClock::starting_at(start)), options, Clock::starting_at(start))
-            }
+            Some(start) => (server.clock(Clock::starting_at(start)), options, Clock::starting_at(start)),
         }
     }
 

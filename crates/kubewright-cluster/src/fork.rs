@@ -26,10 +26,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kubewright::Clock;
-use kubewright_apiserver::{
-    ApiServer,
-    clock::{SystemClock, VirtualClock},
-};
+use kubewright_apiserver::ApiServer;
 
 use crate::{Cluster, ClusterError, Controllers, cluster::Server};
 
@@ -57,9 +54,9 @@ impl ClusterSnapshot {
     /// the snapshot, in the current runtime.
     pub async fn start(&self) -> Result<Cluster, ClusterError> {
         let (server, clock) = if self.options.virtual_time {
-            (self.server.fork(VirtualClock::starting_at(self.time)), Clock::starting_at(self.time))
+            (self.server.fork(Clock::starting_at(self.time)), Clock::starting_at(self.time))
         } else {
-            (self.server.fork(SystemClock), Clock::system())
+            (self.server.fork(Clock::system()), Clock::system())
         };
         Cluster::from_server(Server::InProcess(Box::new(server)), self.options, clock).await
     }
@@ -79,7 +76,7 @@ impl Cluster {
         let server = self.embedded().ok_or(ClusterError::Attached)?;
         let time = self.clock().now();
         Ok(ClusterSnapshot {
-            server: Arc::new(server.fork(VirtualClock::starting_at(time))),
+            server: Arc::new(server.fork(Clock::starting_at(time))),
             options: self.options(),
             time,
         })

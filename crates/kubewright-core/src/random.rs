@@ -63,6 +63,23 @@ impl Random {
     }
 }
 
+impl Random {
+    /// Returns the five characters that the API server appends to a `generateName`.
+    pub fn name_suffix(&self) -> String {
+        /// No vowels and no characters that look alike, so no words.
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut bits = self.next();
+        (0..5)
+            .map(|_| {
+                let n = ALPHABET.len() as u64;
+                let letter = ALPHABET[usize::try_from(bits % n).unwrap_or_default()];
+                bits /= n;
+                char::from(letter)
+            })
+            .collect()
+    }
+}
+
 impl Default for Random {
     fn default() -> Self {
         Self::from_entropy()
@@ -79,5 +96,21 @@ mod tests {
         let numbers: Vec<f64> = (0..1000).map(|_| random.unit()).collect();
         assert!(numbers.iter().all(|number| (0.0..1.0).contains(number)));
         assert!(numbers.iter().any(|number| *number < 0.1) && numbers.iter().any(|number| *number > 0.9));
+    }
+
+    #[test]
+    fn a_seed_determines_every_uuid_and_suffix() {
+        let (a, b) = (Random::seeded(7), Random::seeded(7));
+        for _ in 0..50 {
+            assert_eq!((a.uuid(), a.name_suffix()), (b.uuid(), b.name_suffix()));
+        }
+    }
+
+    #[test]
+    fn uuids_have_the_form_of_version_four() {
+        let uuid = Random::seeded(1).uuid();
+        assert_eq!(uuid.len(), 36);
+        assert_eq!(&uuid[14..15], "4");
+        assert!("89ab".contains(&uuid[19..20]));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use kubewright_core::Random;
+
 use crate::{
     authn::User,
     authz::{Access, Authorizer, Decision},
-    random::Random,
     registry::ObjectReader,
     storage::Storage,
 };

@@ -61,7 +61,7 @@ impl Plugin for ServiceAccount {
         let spec = object_mut(&mut attributes.object, "spec");
         let wish = |of: &Json| of.get("automountServiceAccountToken").and_then(Value::as_bool);
         if wish(spec).or_else(|| wish(&account)).unwrap_or(true) {
-            mount(spec, &format!("kube-api-access-{}", context.random().suffix()));
+            mount(spec, &format!("kube-api-access-{}", context.random().name_suffix()));
         }
         let pulls = list(&account, "imagePullSecrets");
         if list(spec, "imagePullSecrets").is_empty() && !pulls.is_empty() {

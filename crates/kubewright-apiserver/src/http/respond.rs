@@ -1,6 +1,7 @@
 //! Responses, in the form that the client accepts.
 
 use http::{HeaderValue, Response, StatusCode, header};
+use kubewright_core::Clock;
 use serde_json::Value;
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
     negotiate::{Accept, Encoding, Shape},
 };
 use crate::{
-    clock::SharedClock,
     protobuf,
     registry::{call::Answer, descriptor::Descriptor},
     status::Status,
@@ -87,7 +87,7 @@ pub(super) fn warn(response: &mut Response<ApiBody>, warnings: &[String]) {
 pub(super) fn answer(
     answer: Answer,
     accept: &Accept,
-    clock: &SharedClock,
+    clock: &Clock,
     options: table::Options,
 ) -> Response<ApiBody> {
     match transform(answer, accept, clock, options) {
@@ -118,7 +118,7 @@ fn value(code: u16, encoding: Encoding, value: &Value) -> Response<ApiBody> {
 fn transform(
     answer: Answer,
     accept: &Accept,
-    clock: &SharedClock,
+    clock: &Clock,
     options: table::Options,
 ) -> Result<Response<ApiBody>, Status> {
     match answer {
@@ -193,7 +193,7 @@ fn transform(
 
 fn render_for(
     shape: &Shape,
-    clock: &SharedClock,
+    clock: &Clock,
     options: table::Options,
 ) -> Result<Option<crate::watch::Render>, Status> {
     Ok(match shape {
@@ -205,7 +205,7 @@ fn render_for(
             }))
         }
         Shape::Table(version) => {
-            let (version, clock, options) = (version.clone(), std::sync::Arc::clone(clock), options);
+            let (version, clock, options) = (version.clone(), clock.clone(), options);
             let first = std::sync::atomic::AtomicBool::new(true);
             Some(Box::new(move |ty: &Descriptor, object: &Object| {
                 let decoded = [ty.decode(object)];
@@ -232,7 +232,7 @@ fn one(
     ty: &Descriptor,
     object: &Object,
     accept: &Accept,
-    clock: &SharedClock,
+    clock: &Clock,
     options: table::Options,
 ) -> Result<Response<ApiBody>, Status> {
     let shown = match &accept.shape {

@@ -30,6 +30,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use kubewright_core::{Clock, Random};
 use parking_lot::Mutex;
 
 pub use self::{
@@ -38,11 +39,7 @@ pub use self::{
     reader::ObjectReader,
     semantics::FieldValidation,
 };
-use crate::{
-    clock::SharedClock,
-    random::Random,
-    storage::{Expect, Storage},
-};
+use crate::storage::{Expect, Storage};
 
 /// The types that are served at one moment, with the documents that describe them.
 #[derive(Debug, Clone, Default)]
@@ -115,7 +112,7 @@ pub struct Registry {
     /// Held while definitions are brought up to date.
     updating_definitions: Mutex<()>,
     storage: Arc<Storage>,
-    clock: SharedClock,
+    clock: Clock,
     /// Source of uids and name suffixes.
     random: Random,
     /// Cluster IPs and node ports that are in use.
@@ -130,7 +127,7 @@ impl std::fmt::Debug for Registry {
 
 impl Registry {
     /// Creates a registry of the built-in types.
-    pub(crate) fn new(storage: Arc<Storage>, clock: SharedClock, random: Random) -> Self {
+    pub(crate) fn new(storage: Arc<Storage>, clock: Clock, random: Random) -> Self {
         let mut types = Types::default();
         for descriptor in builtin::descriptors() {
             types.add(descriptor);
@@ -147,8 +144,8 @@ impl Registry {
     }
 
     /// Creates an independent registry that begins with a [fork](Storage::fork) of this one's objects.
-    pub(crate) fn fork(&self, clock: SharedClock) -> Self {
-        let fork = Self::new(Arc::new(self.storage.fork()), clock, Random::from_seed(self.random.next()));
+    pub(crate) fn fork(&self, clock: Clock) -> Self {
+        let fork = Self::new(Arc::new(self.storage.fork()), clock, Random::seeded(self.random.next()));
         fork.restore();
         fork
     }
@@ -177,7 +174,7 @@ impl Registry {
             return;
         };
         let metadata = json::meta_mut(&mut object);
-        metadata.insert("uid".into(), self.random.uid().into());
+        metadata.insert("uid".into(), self.random.uuid().into());
         metadata.insert("creationTimestamp".into(), self.now().into());
         let metadata = json::meta(&object);
         let key = kubewright_core::ObjectKey::new(
@@ -195,7 +192,7 @@ impl Registry {
     }
 
     /// Returns the clock of all timestamps.
-    pub(crate) fn clock(&self) -> &SharedClock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
 

@@ -12,7 +12,8 @@ mod writes;
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Method, Request};
 use kube::{Client, core::Status};
-use kubewright_apiserver::{ApiServer, clock::VirtualClock};
+use kubewright_apiserver::ApiServer;
+use kubewright_core::Clock;
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -27,7 +28,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let clock = VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().unwrap());
+        let clock = Clock::starting_at("2026-08-01T00:00:00Z".parse().unwrap());
         let server = ApiServer::builder().clock(clock).seed(7).in_process().unwrap();
         Self { client: server.client(), _server: server }
     }

@@ -8,7 +8,6 @@ use http_body_util::{BodyExt, Full};
 use kubewright_apiserver::{
     ApiServer, ApiServerBuilder,
     authn::TokenFile,
-    clock::VirtualClock,
     http::{ApiBody, ApiService},
 };
 use tower::Service;
@@ -36,7 +35,7 @@ impl Scenario {
     /// Returns the builder of the server that the recordings expect: its users, and a fixed clock and seed.
     pub(crate) fn server(&self) -> ApiServerBuilder {
         ApiServer::builder()
-            .clock(VirtualClock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time")))
+            .clock(kubewright_core::Clock::starting_at("2026-08-01T00:00:00Z".parse().expect("a time")))
             .seed(self.name.bytes().map(u64::from).sum())
             .tokens(TokenFile::parse(TOKENS).expect("a token file"))
     }

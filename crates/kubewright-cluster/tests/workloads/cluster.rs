@@ -13,7 +13,7 @@ use kubewright::{
     events::EventType,
     manager::{Manager, ManagerHandle},
 };
-use kubewright_apiserver::{ApiServer, clock::VirtualClock};
+use kubewright_apiserver::ApiServer;
 use kubewright_cluster::{ControllerContext, nodes, workloads};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
@@ -51,7 +51,7 @@ impl Cluster {
     /// Starts a cluster at noon on 1 August 2026.
     pub(crate) async fn start(count: u32) -> Self {
         let start = "2026-08-01T12:00:00Z".parse().unwrap();
-        let server = ApiServer::builder().clock(VirtualClock::starting_at(start)).seed(1).in_process();
+        let server = ApiServer::builder().clock(Clock::starting_at(start)).seed(1).in_process();
         Self::with_server(server.unwrap(), start, count).await
     }
 

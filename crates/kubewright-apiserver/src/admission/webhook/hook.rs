@@ -102,7 +102,7 @@ impl Hook {
             let why = format!("admission webhook {:?} does not support dry run", self.name());
             return Err(Trouble::Refused(Status::bad_request(why)));
         }
-        let question = Question::about(self, ty, attributes, context.random().uid(), mutating)
+        let question = Question::about(self, ty, attributes, context.random().uuid(), mutating)
             .map_err(|why| Trouble::Calling(format!("could not create admission objects: {why}")))?;
         let limit = self.written.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(DEFAULT_LIMIT);
         let empty = Json::new();

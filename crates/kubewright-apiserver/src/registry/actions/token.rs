@@ -70,7 +70,7 @@ impl Registry {
         }
         let claims = json!({
             "aud": audiences, "exp": until.as_second(), "iat": now.as_second(), "nbf": now.as_second(),
-            "iss": issuer.name(), "jti": self.random.uid(), "kubernetes.io": private,
+            "iss": issuer.name(), "jti": self.random.uuid(), "kubernetes.io": private,
             "sub": format!("system:serviceaccount:{}:{}", call.namespace, call.name),
         });
         let token = issuer.sign(&claims).ok_or_else(|| Status::internal("the token could not be signed"))?;

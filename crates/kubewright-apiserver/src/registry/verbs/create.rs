@@ -116,10 +116,10 @@ impl Registry {
     fn identify(&self, object: &mut Json, generates: bool, base: &str, now: &str) {
         let metadata = meta_mut(object);
         if generates && !base.is_empty() {
-            let name = objectmeta::generated_name(base, &self.random.suffix());
+            let name = objectmeta::generated_name(base, &self.random.name_suffix());
             metadata.insert("name".into(), name.into());
         }
-        metadata.insert("uid".into(), self.random.uid().into());
+        metadata.insert("uid".into(), self.random.uuid().into());
         metadata.insert("creationTimestamp".into(), now.into());
     }
 
