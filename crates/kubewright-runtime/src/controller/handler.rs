@@ -181,7 +181,7 @@ impl<K: 'static, O: Object + Resource<DynamicType = ()>> EventHandler<K> for ByI
         match cx.cache::<O>().by_index(self.0, event.key().as_str()) {
             Ok(referring) => cx.add_all(referring.iter().map(|object| object.key().clone())),
             Err(error) => {
-                tracing::error!(%error, "an event cannot be mapped to the objects that refer to its object")
+                tracing::error!(%error, "an event cannot be mapped to the objects that refer to its object");
             }
         }
     }

@@ -186,7 +186,9 @@ mod tests {
 
     fn cache(nodes: &[Node], pods: &[Pod]) -> SchedulerCache {
         let mut cache = SchedulerCache::default();
-        nodes.iter().for_each(|node| cache.set_node(Arc::new(node.clone())));
+        for node in nodes {
+            cache.set_node(Arc::new(node.clone()));
+        }
         for (number, pod) in pods.iter().enumerate() {
             let mut pod = pod.clone();
             pod.metadata.uid = Some(number.to_string());
