@@ -13,7 +13,7 @@ enum Within<'t> {
 /// Returns the path of the value that this error of `serde_json` is about: `.spec.containers[0].image`. It is the one that ends
 /// or is about to begin at the position of the error.
 ///
-/// Deserialising once more with a path at hand would need a second deserialiser of every type, which nearly never runs.
+/// Tracking the path while deserialising would need a second deserialiser of every type, for code that rarely runs.
 pub(crate) fn path_at(text: &str, error: &serde_json::Error) -> String {
     let start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
     let end = (start + error.column()).min(text.len());
